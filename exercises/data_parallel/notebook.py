@@ -62,34 +62,33 @@ for rank, (before, after) in enumerate(broadcast.results):
 # Write `mini_ddp(model, bucket_bytes)`, which makes `model` data parallel. Every rank calls it after the default process
 # group is initialized. All tensors are on the CPU:
 #
-# - [c1] `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype. [c2] All
-#   ranks have the same modules; [c3] `bucket_bytes`: an integer, 1 or more;
-# - [c4] before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place. [c5] This is a
-#   broadcast: [c6] no other rank contributes anything;
-# - [c7] it returns a function `finish`. [c8] In a step every rank calls `loss.backward()` once and then `finish()`. [c9] After that
-#   **`.grad` of every parameter is the mean** over all ranks' gradients. [c10] Many steps follow each other, with
-#   `optimizer.zero_grad()` between them, whose `set_to_none` is `True` or `False`;
-# - [c11] gradients are all-reduced in **buckets**: [c12] from the last of `model.parameters()` to the first, each parameter joins the
-#   current bucket if that bucket then holds at most `bucket_bytes`, and otherwise starts the next bucket. [c13] So a parameter
-#   larger than `bucket_bytes` has a bucket to itself;
-# - [c14] a bucket holds one dtype: [c15] a parameter whose dtype differs from that of the parameter before it starts the next bucket;
-# - [c16] each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
-#   bucket's dtype and without padding; [c17] nothing else is communicated in a step. [c18] The elements of the flat tensor may be in
-#   any order that is the same in all ranks, and may be divided by the number of ranks before or after the all-reduce;
-# - [c19] a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets before it were
-#   launched: [c20] inside the backward pass, which it overlaps with. [c21] Every rank launches the buckets in bucket order, whatever
-#   the order in which gradients become ready;
-# - [c22] **no rank waits** in the backward pass: [c23] `finish` waits;
-# - [c24] ranks may use different parts of the model, and so have different unused parameters. [c25] A gradient that a rank does not
+# - [c1] `model`: a module with parameters of `float32` or `float64`, of any shape and strides, and buffers of any dtype, the same in all
+#   ranks but for its values. Two of its modules may share a parameter. `bucket_bytes`: an integer, 1 or more;
+# - [c2] before it returns, all **parameters and buffers** hold rank 0's values in every rank, written in place, by a broadcast: no other
+#   rank contributes anything;
+# - [c3] it returns a function `finish`. In a step every rank calls `loss.backward()` once and then `finish()`. After that **`.grad` of
+#   every parameter is the mean** over all ranks' gradients. Many steps follow each other, with `optimizer.zero_grad()` between them,
+#   whose `set_to_none` is `True` or `False`, and two models may be alive at once, each with its own `finish`;
+# - [c4] gradients are all-reduced in **buckets**, which are filled as PyTorch fills them: from the last of `model.parameters()` to the
+#   first, each parameter joins the open bucket of its dtype, or opens one where there is none. A bucket is full, and closed, when it
+#   holds `bucket_bytes` **or more**;
+# - [c5] each bucket is reduced by **one all-reduce of one flat tensor** in each step, in the default process group, in the
+#   bucket's dtype and without padding; nothing else is communicated in a step. The elements of the flat tensor may be in
+#   any order that is the same in all ranks, and may be divided by the number of ranks before or after the all-reduce. A single rank
+#   need not communicate;
+# - [c6] a bucket's all-reduce is **launched as soon as** the last of its gradients is ready and all buckets opened before it were
+#   launched: inside the backward pass, which it overlaps with. Every rank launches the buckets in the order in which they were opened,
+#   whatever the order in which gradients become ready;
+# - [c7] **no rank waits** in the backward pass: `finish` waits;
+# - [c8] ranks may use different parts of the model, and so have different unused parameters. A gradient that a rank does not
 #   have in a step **counts as zeros**, and that rank gets the mean like every other rank, also where no rank has the
-#   gradient; [c26] a bucket that cannot be launched earlier is launched by `finish`;
-# - [c27] a **frozen** parameter, one that does not require gradients when `mini_ddp` is called, is in no bucket, and its
-#   `.grad` stays `None`;
-# - [c28] two models may be alive at once, each with its own `finish`.
+#   gradient; a bucket that cannot be launched earlier is launched by `finish`;
+# - [c9] a **frozen** parameter, one that does not require gradients, is in no bucket, and its `.grad` stays `None`. None is frozen or
+#   thawed after the call.
 #
 # `parameter.register_post_accumulate_grad_hook(f)` calls `f(parameter)` whenever a backward pass has accumulated into
 # `parameter.grad`; `f` returns `None`. `dist.all_reduce(tensor, async_op=True)` returns a work handle at once; the handle's
-# `wait()` blocks until the sum is in `tensor`, and so does asking the handle for a future.
+# `wait()` blocks until the sum is in `tensor`. Here its `get_future()` blocks too; with gloo itself only the future's `wait()` does.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_ddp(model, bucket_bytes):
@@ -101,13 +100,14 @@ def mini_ddp(model, bucket_bytes):
             dist.broadcast(first, 0)
             tensor.copy_(first)
 
-    buckets, room = [], bucket_bytes
+    buckets, opened = [], {}
     for parameter in reversed([p for p in model.parameters() if p.requires_grad]):
-        if not buckets or parameter.nbytes > room or parameter.dtype != buckets[-1][0].dtype:
-            buckets.append([])
-            room = bucket_bytes
-        buckets[-1].append(parameter)
-        room -= parameter.nbytes
+        if parameter.dtype not in opened:
+            opened[parameter.dtype] = []
+            buckets.append(opened[parameter.dtype])
+        opened[parameter.dtype].append(parameter)
+        if sum(p.nbytes for p in opened[parameter.dtype]) >= bucket_bytes:
+            del opened[parameter.dtype]
     awaited, launched = [len(bucket) for bucket in buckets], []
 
     def launch():
@@ -151,7 +151,7 @@ def _see_mini_ddp():
     def trained(rank, world):
         """Two steps on this rank's part of the batch: gradients, and the number of all-reduces launched after each layer's backward."""
         model, counts = made(seed=rank), []
-        finish = mini_ddp(model, 160)
+        finish = mini_ddp(model, 100)
         begun = dist.group.WORLD._get_sequence_number_for_group()
         for layer in model:
             layer.register_full_backward_hook(lambda *_: counts.append(dist.group.WORLD._get_sequence_number_for_group() - begun))
@@ -184,7 +184,7 @@ def _see_mini_ddp():
             )
         assert counts == [0, 1, 1, 2, 2, 3, 3, 4], (
             f"rank {rank} has launched {counts} all-reduces after each layer, expected [0, 1, 1, 2, 2, 3, 3, 4]: "
-            "two layers fill a bucket, and its all-reduce is launched in the backward of the second one"
+            "80 bytes do not fill a bucket of 100 bytes, two layers do, and its all-reduce is launched in the backward of the second one"
         )
     assert reduced == [160] * 4, f"all-reduces of {reduced} bytes, expected two buckets of 160 bytes in each of two steps"
 
@@ -206,32 +206,26 @@ import autograder; autograder.grade("data_parallel.mini_ddp")
 # anything runs. Write `best_bucket(layers, link, buckets)`:
 #
 # - [c1] `layers`: a list of dictionaries in the order of the backward pass, which begins with the last layer of the model.
-#   [c2] `"us"`: the microseconds of its part of the backward pass, 0 or more; [c3] `"bytes"`: the bytes of its gradients, an
-#   integer, 0 or more. [c4] The same dictionary may be in the list several times;
-# - [c5] `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n;
-# - [c6] `buckets`: a list of the candidate bucket sizes, integers in bytes, in any order, possibly with duplicates;
-# - [c7] layers follow one another without a pause, whatever is being sent. [c8] A layer's gradients are ready when its
+#   `"us"`: the microseconds of its part of the backward pass, 0 or more; `"bytes"`: the bytes of its gradients, an integer, 1 or more;
+# - [c2] `link`: a dictionary with `"alpha_us"`, `"bytes_per_us"` and `"ranks"`, here called n; `buckets`: a list of the candidate
+#   bucket sizes, integers in bytes, all different, in any order;
+# - [c3] layers follow one another without a pause, whatever is being sent. A layer's gradients are ready when its
 #   microseconds are over;
-# - [c9] gradients are put into buckets in the order of `layers`. [c10] The gradients of one layer are not split. [c11] As soon as a bucket
-#   reaches or exceeds the bucket size, the next gradients start a new bucket. [c12] This limit is the same for every bucket,
-#   including the first;
-# - [c13] the gradients left after the last layer form a bucket too, unless it holds no bytes. [c14] The assignment of gradients to
-#   buckets is fixed before the backward pass: [c15] a bucket is **ready** as soon as all gradients in it are, and does not wait
-#   for a later layer without bytes;
-# - [c16] buckets are all-reduced in this order, one after another. [c17] Each all-reduce begins as soon as its bucket is ready and the
-#   link is free;
-# - [c18] an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. [c19] With one rank
+# - [c4] buckets are filled in the order of `layers`, as in E14.1: the gradients of one layer are not split, and as soon as a bucket
+#   holds the bucket size or more, the next gradients start a new one. The limit is the same for every bucket, including the first,
+#   and what is left after the last layer is a bucket too;
+# - [c5] a bucket is **ready** as soon as all gradients in it are. Buckets are all-reduced in order, one after another, and each
+#   all-reduce begins as soon as its bucket is ready and the link is free;
+# - [c6] an all-reduce takes `alpha_us` plus 2 (n - 1) / n times the bucket's bytes divided by `bytes_per_us`. With one rank
 #   nothing is sent, which takes no time;
-# - [c20] the step begins with the first layer and ends when the backward pass and the last all-reduce have ended;
-# - [c21] returns a dictionary with three entries:
-# - [c22] `"step_us"`: a dictionary from each size in `buckets` to the microseconds of the step, a number;
-# - [c23] `"exposed_us"`: a dictionary from each size to the microseconds of the step **after the backward pass ended** (exposed
-#   communication), a number;
-# - [c24] `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
-# - [c25] a time may have a rounding error of up to a billionth of the step;
-# - [c26] the lists and the dictionaries stay unchanged;
-# - [c27] raises `ValueError` when there are no layers or no sizes, for a size less than 1, for a layer's microseconds or
-#   bytes less than 0, for `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
+# - [c7] returns a dictionary with three entries. `"step_us"`: a dictionary from each size to the microseconds of the step, which
+#   begins with the first layer and ends when the backward pass and the last all-reduce have ended; `"exposed_us"`: a dictionary from
+#   each size to the microseconds of the step **after the backward pass ended** (exposed communication). Both are ints or floats,
+#   with a rounding error of at most a billionth of the step;
+# - [c8] `"best"`: the size with the shortest step, and for a tie the smallest of the tied sizes;
+# - [c9] the lists and the dictionaries stay unchanged;
+# - [c10] raises `ValueError` when there are no layers or no sizes, for a size or a layer's bytes less than 1, for a layer's
+#   microseconds or `alpha_us` less than 0, a `bytes_per_us` of 0 or less, and `"ranks"` less than 1.
 
 # %% nbgrader={"grade": false, "grade_id": "best_bucket", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def best_bucket(layers, link, buckets):
@@ -240,28 +234,26 @@ def best_bucket(layers, link, buckets):
     n, alpha, rate = link["ranks"], link["alpha_us"], link["bytes_per_us"]
     if not layers or not buckets or min(buckets) < 1 or n < 1 or alpha < 0 or rate <= 0:
         raise ValueError(f"{len(layers)} layers, {link}, {buckets}")
-    if any(layer["us"] < 0 or layer["bytes"] < 0 for layer in layers):
-        raise ValueError("a layer takes no less than no time, and has no less than no bytes")
+    if any(layer["us"] < 0 or layer["bytes"] < 1 for layer in layers):
+        raise ValueError("a layer takes no less than no time, and has a byte or more")
     backward = sum(layer["us"] for layer in layers)
 
     def filled(bucket):
         """(ready at, bytes) of each bucket in order."""
-        now = ready = held = 0
+        now = held = 0
         for layer in layers:
-            now += layer["us"]
-            if layer["bytes"]:
-                ready, held = now, held + layer["bytes"]
+            now, held = now + layer["us"], held + layer["bytes"]
             if held >= bucket:
-                yield ready, held
+                yield now, held
                 held = 0
         if held:
-            yield ready, held
+            yield now, held
 
     def step(bucket):
         free = 0
         for ready, held in filled(bucket):
             free = max(free, ready) + alpha + 2 * (n - 1) / n * held / rate
-        return float(backward if n == 1 else max(backward, free))
+        return float(backward if n == 1 else free)
 
     steps = {bucket: step(bucket) for bucket in buckets}
     exposed = {bucket: us - backward for bucket, us in steps.items()}
@@ -322,23 +314,23 @@ import autograder; autograder.grade("data_parallel.best_bucket")
 # and in an evaluation that counts a sample twice. Write `epoch_indices(length, world, rank, epoch, seed, start=0,
 # drop_last=False)`:
 #
-# - [c1] `length`: the number of samples, 0 or more; [c2] `world`: the number of ranks; [c3] `rank`: the number of this rank, from 0;
-#   [c4] `epoch`: from 0; `seed`: [c5] the same in every rank. [c6] All are integers;
-# - [c7] the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
-#   [c8] It is the same in every rank;
-# - [c9] the ranks take turns: [c10] rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
-# - [c11] every rank reads the same number of samples. [c12] Where `world` does not divide `length`, the order is padded with its own
+# - [c1] `length`: the number of samples, 0 or more; `world`: the number of ranks; `rank`: the number of this rank, from 0;
+#   `epoch`: from 0; `seed`: the same in every rank. All are integers;
+# - [c2] the order of an epoch is `torch.randperm(length)` with a generator on the CPU that is seeded with `seed + epoch`.
+#   It is the same in every rank;
+# - [c3] the ranks take turns: rank r reads the samples at positions r, r + world, r + 2 world and so on of the order;
+# - [c4] every rank reads the same number of samples. Where `world` does not divide `length`, the order is padded with its own
 #   samples from the beginning, several times if necessary, until `world` divides its length;
-# - [c13] with `drop_last` the order is not padded: [c14] its last samples are dropped, as few as necessary;
-# - [c15] `start`: the number of samples of this epoch that this rank has already read. [c16] The function returns the rest, in the
+# - [c5] with `drop_last` the order is not padded: its last samples are dropped, as few as necessary;
+# - [c6] `start`: the number of samples of this epoch that this rank has already read. The function returns the rest, in the
 #   same order;
-# - [c17] returns a dictionary with two entries, lists of Python integers, new in each call:
-# - [c18] `"indices"`: the samples that this rank reads from `start` on, in order;
-# - [c19] `"repeated"`: the positions in `"indices"`, from 0, of samples that are read in this epoch for the second time or more
-#   often because the order was padded. [c20] An evaluation does not count these;
-# - [c21] the global random states of PyTorch, NumPy and Python are unchanged afterwards, also after an error, and the result
-#   does not depend on them;
-# - [c22] raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
+# - [c7] returns a dictionary with two entries, lists of Python integers, new in each call. `"indices"`: the samples that this rank
+#   reads from `start` on, in order;
+# - [c8] `"repeated"`: the positions in `"indices"`, from 0, of the samples with which the order was padded: another position of the
+#   order holds them too, and an evaluation does not count them twice;
+# - [c9] the global random states of PyTorch (on the CPU), NumPy and Python are unchanged afterwards, also after an error, and the
+#   result does not depend on them;
+# - [c10] raises `ValueError` for a `length` or an `epoch` less than 0, a `world` less than 1, a `rank` outside the range 0
 #   to world - 1, and for a `start` less than 0 or greater than the number of samples that this rank reads in the
 #   whole epoch.
 #
@@ -418,20 +410,17 @@ from gpulab.collectives import run_ranks
 # Write `reduce_metrics(totals)`, which all ranks call at the same time. They form a process group with the gloo backend, on the
 # CPU:
 #
-# - [c1] `totals`: a dictionary, name to `(sum, count)`: [c2] the sum of a metric over this rank's samples since the last report, and the
-#   number of these samples;
-# - [c3] a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. [c4] It may require a gradient;
-# - [c5] a count is an int, 0 where this rank saw no samples. [c6] The sum is 0 then;
-# - [c7] names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
-# - [c8] returns, in every rank, a new dictionary: [c9] name to the **mean over all samples of all ranks**, a Python float;
-# - [c10] no precision is lost: [c11] sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
-# - [c12] the mean is NaN where no rank saw any samples. [c13] A sum of NaN or infinity shows in the mean of its own metric, and of no other;
-# - [c14] **one collective** in total: [c15] an `all_reduce` that sums one `float64` tensor with two elements per name. [c16] A rank contributes its
-#   sums and its counts, each once, in an order that is the same in all ranks;
-# - [c17] so nothing is gathered, nothing is sent point to point, no object is pickled, and no rank waits at a barrier. [c18] A single rank may
-#   skip the collective;
-# - [c19] with no names nothing is communicated, and the dictionary is empty;
-# - [c20] `totals` and the tensors in it stay unchanged.
+# - [c1] `totals`: a dictionary, name to `(sum, count)`: the sum of a metric over this rank's samples since the last report, and the
+#   number of these samples, an int. Where this rank saw none, both are 0;
+# - [c2] a sum is a float, an int or a zero-dimensional tensor of any floating-point or integer dtype. It may require a gradient;
+# - [c3] names are strings. All ranks have the same names, **possibly in a different order**, and another call may have other names;
+# - [c4] returns, in every rank, a new dictionary: name to the **mean over all samples of all ranks**, a Python float;
+# - [c5] no precision is lost: sums and counts are added in `float64`, which represents every integer up to 2^53, and no total is greater;
+# - [c6] the mean is NaN where no rank saw any samples. A sum of NaN or infinity shows in the mean of its own metric, and of no other;
+# - [c7] **one collective** in total: an `all_reduce` that sums one `float64` tensor with two elements per name, each rank's sums and
+#   counts, in an order that is the same in all ranks. Nothing else is sent, and no rank waits at a barrier;
+# - [c8] a single rank may skip the collective. With no names nothing is communicated, and the dictionary is empty;
+# - [c9] `totals` and the tensors in it stay unchanged.
 
 # %% nbgrader={"grade": false, "grade_id": "reduce_metrics", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def reduce_metrics(totals):
@@ -517,22 +506,21 @@ for _rank, _log in enumerate(_LOGS):
 # %% [markdown]
 # Write `find_desync(logs)`:
 #
-# - [c1] `logs`: a list, `logs[rank]` is the log of a rank: [c2] a list of the collectives that it posted on one process group, in the order
-#   of posting. [c3] Logs may be of different lengths, and may be empty: [c4] a rank that hangs or has exited posts no more;
-# - [c5] an entry is a dictionary: [c6] `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
+# - [c1] `logs`: a list, `logs[rank]` is the log of a rank: a list of the collectives that it posted on one process group, in the order
+#   of posting. Logs may be of different lengths, and may be empty: a rank that hangs or has exited posts no more;
+# - [c2] an entry is a dictionary: `"op"`, `"dtype"` and `"line"` are strings, `"bytes"` is an int, 0 or more, and `"us"` is a float,
 #   the time by the rank's own clock;
-# - [c7] entries **agree** when they have the same op, the same bytes and the same dtype. [c8] Their lines and times may differ;
-# - [c9] returns None where all logs have the same length and agree at every position. [c10] A single rank always agrees;
-# - [c11] otherwise returns a dictionary with three entries:
-# - [c12] `"index"`: the **first** position, from 0, at which not all ranks have entries that agree. [c13] A rank whose log has ended there
-#   has no entry;
-# - [c14] `"culprits"`: a list of the ranks, ascending, that are not in the largest group of agreeing ranks at that position. [c15] Ranks whose
-#   entries agree form a group. [c16] Of several groups of equal size, the one that has the lowest rank counts as the largest;
-# - [c17] ranks whose logs have ended there form no group, and all of them are culprits, however many they are: [c18] the ranks that have posted
+# - [c3] entries **agree** when they have the same op, the same bytes and the same dtype. Their lines and times may differ;
+# - [c4] returns None where all logs have the same length and agree at every position, as the log of a single rank always does;
+# - [c5] otherwise returns a dictionary with three entries. `"index"`: the **first** position, from 0, at which not all ranks have
+#   entries that agree. A rank whose log has ended there has no entry;
+# - [c6] `"culprits"`: a list of the ranks, ascending, that are not in the largest group at that position. Ranks whose entries agree
+#   form a group. Of several groups of equal size, the one that has the lowest rank counts as the largest;
+# - [c7] ranks whose logs have ended there form no group, and all of them are culprits, however many they are: the ranks that have posted
 #   wait for them;
-# - [c19] `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
-# - [c20] the logs stay unchanged;
-# - [c21] raises `ValueError` where there are no ranks.
+# - [c8] `"lines"`: a dictionary from every rank to the line of its entry there, or to None where its log has ended;
+# - [c9] the logs stay unchanged;
+# - [c10] raises `ValueError` where there are no ranks.
 
 # %% nbgrader={"grade": false, "grade_id": "find_desync", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def find_desync(logs):

@@ -1,6 +1,6 @@
 """E14.2 best_bucket: cases and judge."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain
 from operator import itemgetter
@@ -9,10 +9,9 @@ from typing import Any
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 
 _MIB = 1 << 20
-_TIMES = ("cost", "overlap", "filling")
 _REGIMES = ("backward", "both", "link")
 """What binds: the backward pass, now one and now the other, the link."""
 
@@ -20,15 +19,16 @@ _REGIMES = ("backward", "both", "link")
 def _cases(sampler: Sampler) -> Iterator[Questions]:
     asked = {
         "cost": _alone(sampler),
-        "overlap": _one_each(sampler),
-        "filling": chain(_filled(sampler), _without_bytes(sampler), _large(sampler)),
-        "exposed": chain(_one_each(sampler), _in_the_shadow(sampler), _one_bucket(sampler)),
+        "overlap": chain(_one_each(sampler), _one_bucket(sampler)),
+        "filling": chain(_filled(sampler), _large(sampler)),
+        "exposed": chain(_one_each(sampler), _one_rank(sampler)),
         "best": chain(_placed(sampler), _ties(sampler)),
+        "errors": _one_bucket(sampler),
     }
     yield from (
         ask(criteria, [_mixed_up(sampler, question) for question in questions]) for criteria, questions in asked.items()
     )
-    yield ask("errors", list(_refused(sampler)), raises="ValueError")
+    yield refuse("errors", _refused(sampler))
 
 
 def _mixed_up(sampler: Sampler, question: dict) -> dict:
@@ -53,6 +53,10 @@ def _alone(sampler: Sampler) -> Iterator[dict]:
             yield _question(
                 [(us, nbytes)], alpha, rate, n, sampler.shuffled(nbytes - 1, nbytes + sampler.integer(10, 1000))
             )
+    yield from _one_rank(sampler)
+
+
+def _one_rank(sampler: Sampler) -> Iterator[dict]:
     alone = _layers(sampler, sampler.integer(3, 9))
     yield _question(alone, sampler.integer(1, 9), sampler.integer(1, 9), 1, [sampler.integer(1, 9999)])
 
@@ -98,34 +102,12 @@ def _filled(sampler: Sampler) -> Iterator[dict]:
         yield _question([same] * count, *_link(sampler, [same], "link", 1, 2), sampler.around(2 * same[1]))
 
 
-def _without_bytes(sampler: Sampler) -> Iterator[dict]:
-    """Layers without gradients: first, between, last where a bucket is full and where it is not, and all."""
-    for regime in sampler.shuffled(*_REGIMES):
-        first, *others = _layers(sampler, 5)
-        none = [(sampler.integer(200, 900), 0) for _ in range(3)]
-        half = first[1] + others[0][1]
-        for layers in ([none[0], first, *others], [first, *none[:2], *others], [first, *others, *none[:2]]):
-            sizes = sampler.shuffled(1, half, half + 1, sum(nbytes for _, nbytes in layers), 10**6)
-            yield _question(layers, *_link(sampler, layers, regime, 3, 3), sizes)
-        yield _question(none, *_link(sampler, [first], regime, 1, 2), sampler.shuffled(1, sampler.integer(2, 999)))
-
-
 def _large(sampler: Sampler) -> Iterator[dict]:
     """Sizes of some MiB, and layers of less."""
     for regime in sampler.shuffled(*_REGIMES):
         layers = _layers(sampler, sampler.integer(30, 50), _MIB)
         sizes = (sampler.integer(2 * _MIB, 4 * _MIB), 25 * _MIB, sampler.integer(5 * _MIB, 9 * _MIB))
         yield _question(layers, *_link(sampler, layers, regime, 5, 8), sizes)
-
-
-def _in_the_shadow(sampler: Sampler) -> Iterator[dict]:
-    """All is sent before the pass ends; then a little is not."""
-    for n in sampler.shuffled(1, 2, sampler.integer(3, 9)):
-        layers = _layers(sampler, sampler.integer(3, 6))
-        link = _link(sampler, layers, "both", 2, max(n, 2))[:2]
-        sizes = sampler.shuffled(1, 10**6)
-        for rest in (20 * sum(us for us, _ in layers), 1):
-            yield _question([*layers, (rest, 0)], *link, n, sizes)
 
 
 def _one_bucket(sampler: Sampler) -> Iterator[dict]:
@@ -140,7 +122,7 @@ def _placed(sampler: Sampler) -> Iterator[dict]:
         for order in sampler.shuffled(sorted, lambda sizes: sorted(sizes, reverse=True), sampler.permutation):
             question = next(made for made in iter(lambda: _many_sizes(sampler), None) if _place(made) == place)
             sizes = question["buckets"]
-            yield question | {"buckets": order([*sizes, sampler.choice(sizes)])}
+            yield question | {"buckets": order(sizes)}
 
 
 def _many_sizes(sampler: Sampler) -> dict:
@@ -169,9 +151,6 @@ def _ties(sampler: Sampler) -> Iterator[dict]:
         yield _question(
             layers, sampler.integer(1, 9), 8, 1, order([1, sampler.integer(2, 99), sampler.integer(100, 999)])
         )
-        yield _question(
-            [*layers, (2**16, 0)], sampler.integer(1, 9), 8, 4, order([sampler.integer(2, 60), 150, 300, 9999])
-        )
         # Two layers: together they leave later by what a second latency costs.
         us, nbytes = sampler.integer(1, 9), 64 * sampler.integer(9, 20)
         yield _question([(7, nbytes), (us, 64)], us, 8, 2, order([1, nbytes, nbytes + 1, nbytes + 64, 9999]))
@@ -180,40 +159,36 @@ def _ties(sampler: Sampler) -> Iterator[dict]:
             yield _question([(7, large), (us, 64)], us - less, 8, 2, order([1, large, large + 1, 10**7]))
 
 
-def _refused(sampler: Sampler) -> Iterator[dict]:
-    """One thing wrong at a time, among several ranks and one."""
-    for n in sampler.shuffled(1, 2, sampler.integer(3, 9)):
+def _refused(sampler: Sampler) -> Iterator[tuple[dict, str]]:
+    """One thing wrong at a time, among several ranks and one; in a list at any place."""
+    for n in sampler.shuffled(1, sampler.integer(2, 9)):
         right = _question(_layers(sampler, 4), sampler.integer(1, 9), sampler.integer(1, 9), n, [100, 10**4, 10**6])
-        yield right | {"layers": []}
-        yield right | {"buckets": []}
-        for wrong in sampler.shuffled(0, -1, -sampler.integer(2, 999)):
-            yield from (right | {"buckets": [*right["buckets"][:at], wrong, *right["buckets"][at:]]} for at in range(4))
-            yield right | {"link": right["link"] | {"ranks": wrong}}
-            yield right | {"link": right["link"] | {"bytes_per_us": wrong}}
-        yield right | {"buckets": [0]}
-        for wrong in sampler.shuffled(-1, -0.25):
-            yield right | {"link": right["link"] | {"alpha_us": wrong}}
-        for key, wrong in sampler.shuffled(
-            ("us", -1), ("us", -0.25), ("bytes", -1), ("bytes", -sampler.integer(2, 999))
-        ):
+        layers, link, sizes = right["layers"], right["link"], right["buckets"]
+        yield right | {"layers": []}, "there are no layers"
+        yield right | {"buckets": []}, "there are no sizes"
+        for wrong in sampler.shuffled(0, -sampler.integer(1, 999)):
             for at in range(4):
-                changed = right["layers"][at] | {key: wrong}
-                yield right | {"layers": [*right["layers"][:at], changed, *right["layers"][at + 1 :]]}
+                yield right | {"buckets": [*sizes[:at], wrong, *sizes[at:]]}, "a size is less than 1"
+            yield right | {"link": link | {"ranks": wrong}}, '`"ranks"` is less than 1'
+            yield right | {"link": link | {"bytes_per_us": wrong}}, '`"bytes_per_us"` is not above 0'
+        yield right | {"link": link | {"alpha_us": sampler.choice((-1, -0.25))}}, '`"alpha_us"` is less than 0'
+        less = ("us", -1, 0), ("us", -0.25, 0), ("bytes", 0, 1), ("bytes", -sampler.integer(1, 999), 1)
+        for (key, wrong, least), at in zip(sampler.shuffled(*less), sampler.permutation(range(4)), strict=True):
+            changed = [*layers[:at], layers[at] | {key: wrong}, *layers[at + 1 :]]
+            yield right | {"layers": changed}, f'the `"{key}"` of a layer is less than {least}'
 
 
-def _sent(question: dict, bucket: int) -> Iterator[tuple[Fraction, int]]:
-    """When each bucket is ready, and its bytes: those of the layers with gradients, cut where one is full."""
-    ends = accumulate(Fraction(layer["us"]) for layer in question["layers"])
-    ready, held = Fraction(0), 0
-    for end, layer in zip(ends, question["layers"], strict=True):
-        if layer["bytes"] == 0:
-            continue
-        ready, held = end, held + layer["bytes"]
+def _sent(question: dict, bucket: int) -> Iterator[tuple[Fraction, Fraction, int]]:
+    """Of each bucket when the first of its gradients are ready, and all of them, and its bytes."""
+    first, end, held = None, Fraction(0), 0
+    for layer in question["layers"]:
+        end, held = end + Fraction(layer["us"]), held + layer["bytes"]
+        first = end if first is None else first
         if held >= bucket:
-            yield ready, held
-            held = 0
+            yield first, end, held
+            first, held = None, 0
     if held:
-        yield ready, held
+        yield first, end, held
 
 
 def _backward(question: dict) -> Fraction:
@@ -224,39 +199,24 @@ def _step(question: dict, bucket: int) -> Fraction:
     n, free = question["link"]["ranks"], Fraction(0)
     alpha, rate = (Fraction(question["link"][key]) for key in ("alpha_us", "bytes_per_us"))
     if n > 1:
-        for ready, held in _sent(question, bucket):
+        for _, ready, held in _sent(question, bucket):
             free = max(free, ready) + alpha + Fraction(2 * (n - 1) * held, n) / rate
     return max(free, _backward(question))
 
 
 _ENTRIES = {"step_us", "exposed_us", "best"}
-_MISREAD = {
-    "cost": (
-        "The time of an all-reduce is wrong: its latency plus 2 (n - 1) / n of its bytes over the "
-        "bandwidth, and nothing for one rank."
-    ),
-    "overlap": "The step's time is wrong: a bucket starts when its own gradients are ready and the link is free.",
-    "filling": "The buckets are wrong: whole layers, in order, until a bucket holds the size or more.",
-    "exposed": "The exposed time is wrong: it is what is left of the step when the backward pass has ended.",
-    "best": "Another size has a shorter step, or one as short and is smaller.",
-}
 
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    if not isinstance(value, dict) or set(value) != _ENTRIES:
+    if criteria == "errors":  # not refused: that is all that is asked
+        return None
+    if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary with the three entries."
+    if set(value) != _ENTRIES:
+        return "The entries of the dictionary are not the three that are asked for."
     if problem := _times_problem(value["step_us"], question) or _times_problem(value["exposed_us"], question):
         return problem
-    steps = {bucket: _step(question, bucket) for bucket in question["buckets"]}
-    if criteria == "best":
-        right = min(steps, key=lambda bucket: (steps[bucket], bucket))
-        return None if type(value["best"]) is int and value["best"] == right else _MISREAD["best"]
-    entry, from_us = ("exposed_us", _backward(question)) if criteria == "exposed" else ("step_us", 0)
-    given = value[entry]
-    right = all(
-        abs(Fraction(given[bucket]) - (expected - from_us)) <= expected / 10**9 for bucket, expected in steps.items()
-    )
-    return None if right else _MISREAD[criteria]
+    return None if _RIGHT[criteria](question, value) else _MISREAD[criteria]
 
 
 def _times_problem(times: Any, question: dict) -> str | None:
@@ -269,6 +229,117 @@ def _times_problem(times: Any, question: dict) -> str | None:
     return None if strange is None else f"A time is {type_name(strange)}; expected a number of microseconds."
 
 
+def _is_cost(question: dict, value: dict) -> bool:
+    """An all-reduce takes what it does, in some account of when it runs and of how the rest is sent."""
+    right, *_ = _costs(question)
+    sizes = question["buckets"]
+    return any(_fits(question, value, timing, right, [size]) for timing in _TIMINGS for size in sizes)
+
+
+def _is_in_time(question: dict, value: dict) -> bool:
+    """The all-reduces run one after another, each as long as in some account of its cost."""
+    return any(_fits(question, value, _one_after_another, cost, question["buckets"]) for cost in _costs(question))
+
+
+def _is_filled(question: dict, value: dict) -> bool:
+    """The buckets are right in some account of what an all-reduce costs, and of when each of them runs."""
+    accounts = ((timing, cost) for timing in _TIMINGS for cost in _costs(question))
+    return any(_fits(question, value, *account, question["buckets"]) for account in accounts)
+
+
+def _is_exposed(question: dict, value: dict) -> bool:
+    """What the function's own steps take after the backward pass."""
+    backward, exposed = _backward(question), value["exposed_us"]
+    return all(
+        abs(Fraction(exposed[bucket]) - (Fraction(us) - backward)) <= abs(Fraction(us)) / 10**9
+        for bucket, us in value["step_us"].items()
+    )
+
+
+def _is_best(question: dict, value: dict) -> bool:
+    """The best of the sizes, or of the steps as the function has them."""
+    right = {bucket: _step(question, bucket) for bucket in question["buckets"]}
+    best = {min(us, key=lambda bucket: (us[bucket], bucket)) for us in (right, value["step_us"])}
+    return type(value["best"]) is int and value["best"] in best
+
+
+def _near(us: float, expected: float | Fraction) -> bool:
+    return abs(Fraction(us) - Fraction(expected)) <= Fraction(expected) / 10**9
+
+
+# ---- other accounts of one term, so that who is wrong in it loses the criterion that is about it and no more
+
+Sent = list[tuple[float, float, float, float]]
+"""Of each all-reduce when the first of its gradients are ready, and all, and its latency and the rest of its microseconds."""
+
+
+def _fits(
+    question: dict, value: dict, timing: Callable[[Sent, float], float], cost: Callable, sizes: list[int]
+) -> bool:
+    """Whether the steps of these sizes are those of the right buckets, in these accounts."""
+    backward = float(_backward(question))
+    for size in sizes:
+        sent = [(float(first), float(ready), *cost(held)) for first, ready, held in _sent(question, size)]
+        if not _near(value["step_us"][size], max(backward, timing(sent, backward))):
+            return False
+    return True
+
+
+def _costs(question: dict) -> Iterator[Callable[[int], tuple[float, float]]]:
+    """(latency, the rest) of an all-reduce by its bytes; the right account first."""
+    n, alpha, rate = (question["link"][key] for key in ("ranks", "alpha_us", "bytes_per_us"))
+    right = 2 * (n - 1) / n
+    yield lambda held: (alpha * (n > 1), right * held / rate)
+    for share in (2, 1, right / 2, right * n):
+        yield lambda held, share=share: (alpha, share * held / rate)
+    for latencies in (0, n, n - 1, 2 * (n - 1)):
+        yield lambda held, latencies=latencies: (latencies * alpha, right * held / rate)
+
+
+def _in_turn(ready_and_us: Iterable[tuple[float, float]]) -> float:
+    free = 0.0
+    for ready, us in ready_and_us:
+        free = max(free, ready) + us
+    return free
+
+
+def _one_after_another(sent: Sent, backward: float) -> float:
+    return _in_turn((ready, wait + us) for _, ready, wait, us in sent)
+
+
+_TIMINGS = (
+    _one_after_another,
+    lambda sent, backward: backward + sum(wait + us for *_, wait, us in sent),  # after the pass
+    lambda sent, backward: sum(wait + us for *_, wait, us in sent),  # from its beginning
+    lambda sent, backward: sent[0][1] + sum(wait + us for *_, wait, us in sent),  # without a pause
+    lambda sent, backward: max(ready + wait + us for _, ready, wait, us in sent),  # on links of their own
+    lambda sent, backward: _in_turn(
+        (ready + wait, us) for _, ready, wait, us in sent
+    ),  # latencies on links of their own
+    lambda sent, backward: _in_turn((first, wait + us) for first, _, wait, us in sent),  # with the first gradient
+    lambda sent, backward: _in_turn(
+        (ready + i * wait, wait + us) for i, (_, ready, wait, us) in enumerate(sent)
+    ),  # holding it up
+)
+_MISREAD = {
+    "cost": (
+        "The time of an all-reduce is wrong: its latency plus 2 (n - 1) / n of its bytes over the "
+        "bandwidth, and nothing for one rank."
+    ),
+    "overlap": "The step's time is wrong: a bucket starts when its own gradients are ready and the link is free.",
+    "filling": "The step is not that of the right buckets: whole layers, in order, until a bucket holds the size or more.",
+    "exposed": "The exposed time is wrong: it is what is left of `step_us` when the backward pass has ended.",
+    "best": "Another size has a shorter step, or one as short and is smaller.",
+}
+_RIGHT = {
+    "cost": _is_cost,
+    "overlap": _is_in_time,
+    "filling": _is_filled,
+    "exposed": _is_exposed,
+    "best": _is_best,
+}
+
+
 exercise = answers(
     criteria=(
         Criterion(
@@ -276,9 +347,11 @@ exercise = answers(
         ),
         Criterion("filling", 2, "buckets hold whole layers in order, full at the size, and the rest"),
         Criterion("overlap", 2, "buckets go one after another, each once it is ready, while the pass runs"),
-        Criterion("exposed", 1, "the exposed time is the part of the step after the end of the backward pass"),
-        Criterion("best", 1, "the size with the shortest step is named, and for a tie the smallest", _TIMES),
-        Criterion("errors", 1, "invalid layers, links and sizes are refused with ValueError", ("cost",)),
+        Criterion(
+            "exposed", 1, "the exposed time is the part of the step after the end of the backward pass", ("cost",)
+        ),
+        Criterion("best", 1, "the size with the shortest step is named, and for a tie the smallest", ("cost",)),
+        Criterion("errors", 1, "invalid layers, links and sizes are refused with ValueError"),
     ),
     cases=_cases,
     arguments=itemgetter("layers", "link", "buckets"),

@@ -11,7 +11,7 @@ import torch
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import ask, judge_questions
+from autograder.judge.questions import ask, judge_questions, refuse
 
 
 def _cases(sampler: Sampler) -> Iterator[Case]:
@@ -20,12 +20,14 @@ def _cases(sampler: Sampler) -> Iterator[Case]:
     shared_out = [
         _question(sampler, world * sampler.integer(2, 9), world, world - 1) for world in sampler.shuffled(1, 2, 5)
     ]
-    yield ask("repeated", [*shared_out, *_uneven(sampler)])
+    written = {"writes": -sampler.integer(10**6, 10**7)}
+    yield ask("repeated", [question | written for question in (*shared_out, *_uneven(sampler))])
     yield ask("dropped", list(_dropped(sampler)))
     yield ask("resumed", list(_resumed(sampler)))
-    kinds = (_even, _uneven, _dropped, _resumed, _refused)
-    yield ask("random", [question for kind in kinds for question in _few(sampler, kind(sampler))])
-    yield ask("errors", list(_refused(sampler)), raises="ValueError")
+    refused = list(_refused(sampler))
+    kinds = (*(kind(sampler) for kind in (_even, _uneven, _dropped, _resumed)), (question for question, _ in refused))
+    yield ask("random", [question for kind in kinds for question in _few(sampler, kind)])
+    yield refuse("errors", refused)
 
 
 def _few(sampler: Sampler, questions: Iterator[dict]) -> list[dict]:
@@ -39,7 +41,8 @@ def _question(sampler: Sampler, length: int, world: int, rank: int, **named: int
 
 
 def _asked(sampler: Sampler, asked: tuple[int, ...], named: dict | None = None) -> dict:
-    return {"asked": list(asked), "named": named or {}, "noise": sampler.integer(0, 2**31)}
+    """``writes``: what the caller writes into the lists that came, before the next call, if it does."""
+    return {"asked": list(asked), "named": named or {}, "noise": sampler.integer(0, 2**31), "writes": 0}
 
 
 def _even(sampler: Sampler) -> Iterator[dict]:
@@ -81,36 +84,38 @@ def _resumed(sampler: Sampler) -> Iterator[dict]:
     """After none, one, some, all but one and all of its samples; every rank, even and uneven, padded and not."""
     for world in sampler.shuffled(1, 3, sampler.integer(4, 9)):
         even = world * sampler.integer(5, 20)
-        for length in {even, even + 1, 2 * even - 1, 1, 0}:
+        for length in {even, even + 1, 2 * even - 1, 0}:
             for drop_last in sampler.shuffled({}, {"drop_last": True}):
                 turns = _turns(length, world, **drop_last)
                 for start in {0, 1, turns // 2, turns - 1, turns} & {*range(turns + 1)}:
-                    for rank in {0, (length - 1) % world, length % world, world - 1}:
+                    for rank in {(length - 1) % world, length % world}:
                         yield _question(sampler, length, world, rank, start=start, **drop_last)
 
 
-def _refused(sampler: Sampler) -> Iterator[dict]:
+def _refused(sampler: Sampler) -> Iterator[tuple[dict, str]]:
     """One thing wrong at a time."""
+    outside = "`rank` is not among 0 to `world` - 1"
     for more in sampler.shuffled({}, {"drop_last": True}, {"start": 0}):
         world = sampler.integer(3, 9)
         length, rank = world * sampler.integer(2, 9) + 1, sampler.integer(0, world - 1)
         for wrong in sampler.shuffled(-1, -sampler.integer(2, 99)):
-            yield _question(sampler, wrong, world, rank, **more)
-            yield _question(sampler, length, world, wrong, **more)
-            yield _question(sampler, length, wrong, 0, **more)
-            yield _question(sampler, length, wrong, wrong, **more)
-            yield _asked(sampler, (length, world, rank, wrong, sampler.integer(200, 999)), more)
+            yield _question(sampler, wrong, world, rank, **more), "`length` is less than 0"
+            yield _question(sampler, length, world, wrong, **more), outside
+            yield _question(sampler, length, wrong, 0, **more), "`world` is less than 1"
+            yield _question(sampler, length, wrong, wrong, **more), "`world` is less than 1"
+            asked = (length, world, rank, wrong, sampler.integer(200, 999))
+            yield _asked(sampler, asked, more), "`epoch` is less than 0"
         for beyond in sampler.shuffled(world, world + 1, 10 * world):
-            yield _question(sampler, length, world, beyond, **more)
-        yield _question(sampler, length, 0, 0, **more)
-        yield _question(sampler, 0, 0, 0, **more)
+            yield _question(sampler, length, world, beyond, **more), outside
+        yield _question(sampler, sampler.choice((0, length)), 0, 0, **more), "`world` is less than 1"
     for drop_last in sampler.shuffled({}, {"drop_last": True}):
-        for length, world in sampler.shuffled((12, 4), (13, 4), (15, 4), (3, 4), (1, 1), (0, 3), (0, 1)):
+        for length, world in sampler.shuffled((12, 4), (13, 4), (15, 4), (3, 4), (1, 1), (0, 3)):
             turns = _turns(length, world, **drop_last)
-            for start in sampler.shuffled(
-                -1, -sampler.integer(2, 9), turns + 1, turns + 2, turns * world + 1, length + 10
-            ):
-                yield _question(sampler, length, world, sampler.integer(0, world - 1), start=start, **drop_last)
+            less, *beyond = -sampler.integer(1, 9), turns + 1, turns * world + 1, length + 10
+            for start in (less, *beyond):
+                wrong = "is less than 0" if start < 0 else "is beyond what this rank reads in the epoch"
+                rank = sampler.integer(0, world - 1)
+                yield _question(sampler, length, world, rank, start=start, **drop_last), f"`start` {wrong}"
 
 
 def _turns(length: int, world: int, drop_last: bool = False) -> int:
@@ -168,13 +173,17 @@ def _random_problem(question: dict, answer: dict) -> str | None:
 
 
 def _wrong(criteria: str, question: dict, value: Any) -> str | None:
-    if not isinstance(value, dict) or set(value) != {"indices", "repeated"}:
+    if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary with the two entries."
+    if set(value) != {"indices", "repeated"}:
+        return "The entries of the dictionary are not the two that are asked for."
     for entry in value.values():
         if not isinstance(entry, list):
             return f"An entry of the result is {type_name(entry)}; expected a list."
         if strange := next((item for item in entry if type(item) is not int), None):
             return f"A list holds {type_name(strange)}; expected Python integers."
+    if question["writes"] and any(question["writes"] in entry for entry in value.values()):
+        return "A list is that of an earlier call, whose caller has written into it: every call returns new lists."
     expected = _reference(*question["asked"], **question["named"])
     entries = {"order": ("indices",), "padding": ("indices",), "repeated": ("repeated",)}.get(criteria, tuple(expected))
     return None if all(value[entry] == expected[entry] for entry in entries) else _MISREAD[criteria]

@@ -13,11 +13,15 @@ from autograder.runner.scenario_runner import Learner
 
 def run(learner: Learner, case: dict) -> dict:
     """Ask every question after a seed of its own for all global generators, and look what they give afterwards."""
-    answers = []
+    answers, lists = [], []
     for question in case["questions"]:
         with _seeded(question["noise"]) as following:
-            answer = outcome(lambda q=question: _taken(learner.epoch_indices(*q["asked"], **q["named"])))
+            answer = outcome(
+                lambda q=question: _taken(learner.epoch_indices(*q["asked"], **q["named"]), q["writes"], lists)
+            )
         answers.append({**answer, "following": following})
+    for entry in lists:
+        entry.clear()
     return {"answers": answers}
 
 
@@ -38,12 +42,13 @@ def _seeded(noise: int) -> Iterator[list]:
         random.setstate(states[2])
 
 
-def _taken(value: object) -> object:
-    """The lists as they are now. Their owner empties them then: what is kept of them is not what it was."""
+def _taken(value: object, writes: int, lists: list[list]) -> object:
+    """The lists as they are now. Their owner ``writes`` into them then, or empties them: what is kept of them is not what it was."""
     if not isinstance(value, dict):
         return value
     taken = {key: list(entry) if isinstance(entry, list) else entry for key, entry in value.items()}
     for entry in value.values():
         if isinstance(entry, list):
-            entry.clear()
+            entry[:] = [writes] if writes else []
+            lists.append(entry)
     return taken

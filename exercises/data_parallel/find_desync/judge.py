@@ -7,7 +7,7 @@ from typing import Any
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 
 _OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")
 _DTYPES = ("float32", "bfloat16", "int64", "float64")
@@ -28,7 +28,7 @@ def _cases(sampler: Sampler) -> Iterator[Questions]:
     parted += [*_early_and_late(sampler, *_SHORT_AND_APART), *_by_op_alone(sampler)]
     yield _asked(sampler, "culprits", sampler.permutation(parted))
     yield _asked(sampler, "lines", _early_and_late(sampler, "AB", "ABB.", "A..", "ABC", "BABB.BBABBBB", "AAB"))
-    yield ask("errors", [{"logs": []}], raises="ValueError")
+    yield refuse("errors", [({"logs": []}, "there are no ranks")])
 
 
 def _asked(sampler: Sampler, criteria: str, questions: list[dict]) -> Questions:
@@ -227,9 +227,16 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
         return "The function returned None where the logs do not agree."
     if not isinstance(value, dict) or set(value) != {"index", "culprits", "lines"}:
         return "Expected a dictionary of `index`, `culprits` and `lines`, and of nothing else."
-    problems = {"index": _index_problem, "culprits": _culprits_problem, "lines": _lines_problem}
-    for name in ("index", "culprits") if criterion == "ended" else (criterion,):
-        if problem := problems[name](logs, value[name], *expected):
+    problems = {
+        "index": _index_problem,
+        "ended": _ended_problem,
+        "culprits": _culprits_problem,
+        "lines": _lines_problem,
+    }
+    for name, entry in (
+        (("index", "index"), ("ended", "culprits")) if criterion == "ended" else ((criterion, criterion),)
+    ):
+        if problem := problems[name](logs, value[entry], *expected):
             return problem
     return None
 
@@ -247,33 +254,50 @@ def _index_problem(logs: list, value: Any, index: int, entries: list) -> str | N
     return "At that position, and before it, all ranks posted the same op of the same bytes and dtype."
 
 
-def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
+def _ended_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     if not isinstance(value, list) or any(type(rank) is not int for rank in value):
         return f"The culprits are {type_name(value)}; expected a list of ints."
+    if {rank for rank, entry in enumerate(entries) if entry is None} <= set(value):
+        return None
+    return "A rank whose log has ended is not among the culprits: it always is one, since the ranks that posted wait for it."
+
+
+def _culprits_problem(logs: list, value: Any, index: int, entries: list) -> str | None:
     expected = _outside(entries)
     if value == expected:
         return None
+    if problem := _ended_problem(logs, value, index, entries):
+        return problem
     if sorted(value) == expected:
         return "The culprits are right, and not in ascending order."
     ended = [rank for rank, entry in enumerate(entries) if entry is None]
-    if not set(ended) <= set(value):
-        return (
-            "A rank whose log has ended is not among the culprits: it always is one, since the ranks that "
-            "posted wait for it."
-        )
     if ended and value == ended:
         return (
             "Only the ranks whose logs have ended are named: ranks outside the largest group that agrees are "
             "culprits too."
         )
-    if entries[0] and value == [rank for rank, one in enumerate(entries) if not one or _key(one) != _key(entries[0])]:
-        return "Rank 0 is taken to be right: it may itself be the one that diverged."
-    if value == _outside(entries, lambda entry: entry["op"]):
-        return "The largest group was found by op alone: ranks that differ in bytes or dtype do not agree."
-    return (
-        "The culprits are not the ranks outside the largest group that agrees; of equally large groups, "
-        "that of the lowest rank counts as right."
-    )
+    found = {sentence for wrong, sentence in _other_culprits(entries) if value == wrong}
+    return found.pop() if len(found) == 1 else "The culprits are not the ranks outside the largest group that agrees."
+
+
+def _other_culprits(entries: list) -> Iterator[tuple[list[int], str]]:
+    """What comes of the usual mistakes."""
+    posted = [entry and _key(entry) for entry in entries]
+    if posted[0]:
+        others = [rank for rank, one in enumerate(posted) if one != posted[0]]
+        yield others, "Rank 0 is taken to be right: it may itself be the one that diverged."
+    by_op = _outside(entries, lambda entry: entry["op"])
+    yield by_op, "The largest group was found by op alone: ranks that differ in bytes or dtype do not agree."
+    for by_line in (lambda entry: entry["line"], lambda entry: (*_key(entry), entry["line"])):
+        yield _outside(entries, by_line), "The largest group was found by line: ranks may agree from different lines."
+    everybody = "Every rank is named: the largest group is not to blame, however small it is."
+    yield list(range(len(entries))), everybody
+    alone = [rank for rank, one in enumerate(posted) if one is not None and posted.count(one) == 1]
+    yield alone, "Only ranks that are alone are named: every rank outside the largest group is a culprit."
+    sizes = {one: posted.count(one) for one in posted if one}
+    for group in (one for one in sizes if sizes[one] == max(sizes.values())):
+        outside = [rank for rank, one in enumerate(posted) if one != group]
+        yield outside, "Of groups of equal size, the one that has the lowest rank counts as the largest."
 
 
 def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | None:

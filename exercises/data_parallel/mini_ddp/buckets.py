@@ -76,8 +76,8 @@ def _why_no_bucket(launch: Launch, next_ones: list[Bucket]) -> str:
     if form not in forms:
         return (
             "A bucket has the wrong size, or is reduced out of order. From the last parameter to the first, "
-            "each joins the current bucket while that stays within bucket_bytes; every rank reduces buckets "
-            "in this order."
+            "each joins the open bucket of its dtype, which is closed when it holds bucket_bytes or more; every "
+            "rank reduces buckets in the order in which they were opened."
         )
     return (
         "A rank's flat tensor does not hold its own gradients of the bucket's parameters: was it "

@@ -116,6 +116,8 @@ def _gradient_problem(grad: object, parameter: nn.Parameter, own: list[Tensor], 
 
 
 def _why_no_mean(grad: Tensor, own: list[Tensor], near: float) -> str:
+    if _is_near(grad, sum(own) / len(own), near):
+        return "After finish .grad is the mean, and digits are lost: a bucket is reduced and divided in its gradients' dtype."
     if _is_near(grad, sum(own), near):
         return "After finish .grad is the sum over all ranks; expected the mean."
     if _is_near(grad, sum(own) / len(own) ** 2, near):

@@ -39,11 +39,13 @@ def _is_late(rank: RankStep, handed: Handed) -> bool:
 
 
 def _is_first_late(training: Training, rank: RankStep, handed: Handed) -> bool:
-    """The same of a model's first bucket where it is exactly full: then it is one by every rule that begins at the last parameter."""
+    """The same of a model's first bucket where it holds a byte too many: then every rule that begins at the last parameter has
+    launched it.
+    """
     for limit, (first, *_) in zip(training.limits, training.buckets(), strict=True):
         expected = rank.elements_of(first)
         due = max(rank.ready(expected).values())
         in_time = set().union(*(elements for at, elements in handed if at < due))
-        if sum(p.nbytes for p in first.values()) == limit and not in_time.issuperset(expected):
+        if sum(p.nbytes for p in first.values()) == limit + 1 and not in_time.issuperset(expected):
             return True
     return False

@@ -1,7 +1,7 @@
 """E14.1: the models and their loss, the same in every rank and in the referee.
 
-A model is described by its ``layers``, of each the ``weights``, which of them are ``frozen``, and the buffer ``scale``;
-and by the buffers ``count`` and ``on``, which no layer uses.
+A model is described by its ``layers``, of each the ``weights``, which of them are ``frozen``, the buffer ``scale``, and whether
+the last of its weights is ``tied`` to that of the first layer; and by the buffers ``count`` and ``on``, which no layer uses.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,11 @@ class Stack(nn.Module):
 
     def __init__(self, layers: list[dict], count: Tensor, on: Tensor) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(**layer, persistent=i % 2 == 0) for i, layer in enumerate(layers))
+        self.layers = nn.ModuleList()
+        for i, layer in enumerate(layers):
+            self.layers.append(Layer(layer["weights"], layer["frozen"], layer["scale"], persistent=i % 2 == 0))
+            if layer["tied"]:
+                self.layers[i].g = self.layers[0].g
         self.register_buffer("count", count.clone())
         self.register_buffer("on", on.clone())
 

@@ -73,7 +73,7 @@ class Training:
     def buckets(self) -> list[list[Bucket]]:
         """Of each model, in order."""
         pairs = zip(self.models, self.limits, strict=True)
-        return [_buckets(model.named_parameters(str(m)), most) for m, (model, most) in enumerate(pairs)]
+        return [_buckets(model.named_parameters(str(m)), full) for m, (model, full) in enumerate(pairs)]
 
 
 def training(case: Case, results: Sequence[dict], spans: Sequence[Sequence[Span]]) -> Training:
@@ -95,13 +95,16 @@ def _gradients(models: list[dict], starts: list[Tensor], step: dict) -> dict[str
     return {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
 
 
-def _buckets(parameters: Iterable[tuple[str, nn.Parameter]], most: int) -> list[Bucket]:
+def _buckets(parameters: Iterable[tuple[str, nn.Parameter]], full: int) -> list[Bucket]:
+    """PyTorch's, in the order in which they were opened; ``full``: the bytes at which one is."""
     found: list[Bucket] = []
+    opened: dict[torch.dtype, Bucket] = {}
     for name, parameter in reversed([(name, p) for name, p in parameters if p.requires_grad]):
-        last = list(found[-1].values()) if found else []
-        fits = sum(p.nbytes for p in last) + parameter.nbytes <= most
-        if last and fits and last[0].dtype == parameter.dtype:
-            found[-1][name] = parameter
-        else:
-            found.append({name: parameter})
+        if parameter.dtype not in opened:
+            opened[parameter.dtype] = {}
+            found.append(opened[parameter.dtype])
+        bucket = opened[parameter.dtype]
+        bucket[name] = parameter
+        if sum(p.nbytes for p in bucket.values()) >= full:
+            del opened[parameter.dtype]
     return found

@@ -41,6 +41,11 @@ _ENDINGS = (
     "1",
 )
 """What is put behind a name to make a key of its own: then it is another metric's name."""
+_LARGE = (
+    (torch.int64, torch.float32),
+    (torch.int64, torch.float64, torch.float16),
+)
+"""Dtypes of tensors beside one another: of large sums, some that lose digits when they are made alike before they are `float64`."""
 _LOOSE, _CLOSE = 1e-6, 1e-15
 
 
@@ -51,12 +56,12 @@ def _cases(sampler: Sampler) -> Iterator[Case]:
         yield _case(("mean",), [_plain(sampler, world, names) for names in calls])
     many, alike = [f"layer_{n}" for n in range(sampler.integer(33, 40))], [f"loss{ending}" for ending in _ENDINGS]
     orders = [_shuffled(sampler, 2, names) for names in ([*_NAMES], many, alike)]
-    larges, tensors = ([make(sampler, 2) for _ in range(2)] for make in (_large, _tensors))
-    yield _case(("order", "exact", "kept"), [*orders, *larges, *tensors])
-    yield _case(("exact",), [_tensors(sampler, 1)])
-    yield _case(
-        ("none",), sampler.permutation([_unseen(sampler, 2), [[], []], _unseen(sampler, 2), _infinite(sampler, 2)])
-    )
+    larges = sampler.permutation([_large(sampler, 2), *(_large_tensors(sampler, 2, kinds) for kinds in _LARGE)])
+    yield _case(("order", "exact", "kept"), [*orders, *larges, *(_tensors(sampler, 2) for _ in range(3))])
+    yield _case(("exact",), [_large_tensors(sampler, 1, kinds) for kinds in sampler.permutation(_LARGE)])
+    for world in sampler.shuffled(1, 2):
+        calls = [_unseen(sampler, world), [[]] * world, _unseen(sampler, world), _infinite(sampler, world)]
+        yield _case(("none",), sampler.permutation(calls))
 
 
 def _case(criteria: tuple[str, ...], calls: list[Call]) -> Case:
@@ -128,7 +133,7 @@ def _of_many_bits(sampler: Sampler, world: int) -> Call:
 def _unseen(sampler: Sampler, world: int) -> Call:
     """A metric that nobody saw, one that one rank saw, one whose mean is 0, and a rank that saw nothing."""
     nobody, one, zero, some = sampler.permutation(_WORDS)[:4]
-    idle, only = sampler.permutation(range(world))[:2]
+    idle, only = sampler.permutation(range(world))[:2] if world > 1 else (None, 0)
     call = []
     for rank in range(world):
         saw = sampler.integer(1, 9) if rank != idle else 0
@@ -148,16 +153,28 @@ def _infinite(sampler: Sampler, world: int) -> Call:
     ]
 
 
+def _large_tensors(sampler: Sampler, world: int, kinds: tuple[torch.dtype, ...]) -> Call:
+    """Zero-dimensional tensors whose sums need more bits than a `float32` has, where their dtype has them."""
+    names, call = sampler.permutation(_WORDS)[: len(kinds)], []
+    for _ in range(world):
+        sums = [
+            torch.tensor(sampler.integer(2**40, 2**48) | 1 if kind.itemsize == 8 else 2.75, dtype=kind)
+            for kind in kinds
+        ]
+        call.append([[name, total, sampler.integer(1, 9)] for name, total in zip(names, sums, strict=True)])
+    return call
+
+
 def _tensors(sampler: Sampler, world: int) -> Call:
     """Sums of every kind, some that require a gradient, two of one storage, one tensor for two metrics."""
-    kinds = (torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.int32)
+    kinds = (torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.float16, torch.int16)
     call = []
     for rank in range(world):
         running = torch.tensor([3.5, -8.25, 100.0, 1.0], dtype=torch.float64) * (rank + sampler.integer(1, 9))
         sums = [torch.tensor(sampler.integer(-90, 90) * 2 + 1).to(kind) for kind in kinds]
         sums += [torch.tensor(sampler.integer(1, 90) / 4, dtype=kind, requires_grad=True) for kind in kinds[:2]]
-        sums += [running[1], running[2], running[2], sampler.integer(-90, 90), 2.75]
-        call.append([[name, total, sampler.integer(1, 30)] for name, total in zip(_NAMES, sums, strict=False)])
+        sums += [running[1], running[2], running[2], sampler.integer(-90, 90)]
+        call.append([[name, total, sampler.integer(1, 30)] for name, total in zip(_WORDS, sums, strict=True)])
     return call
 
 
