@@ -8,4 +8,8 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.mini_ddp",
     "engines.paged_attention",
     "inference.cached_attention",
+    "precision.amp_step",
+    "precision.dynamic_scaler",
+    "precision.round_to",
+    "precision.training_drift",
 }
