@@ -49,7 +49,7 @@ def reference(inputs: dict, products: torch.dtype | None = None, loss_in: torch.
         steps.losses.append(loss.item())
         steps.taken.append((steps.taken or [0])[-1] + finite)
         steps.scales.append(scale)
-    steps.gradients = [parameter.grad for parameter in trained] if finite else []
+    steps.gradients = [parameter.grad for parameter in trained]
     steps.parameters = [parameter.detach() for parameter in parameters]
     return steps
 

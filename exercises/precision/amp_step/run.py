@@ -1,6 +1,5 @@
 """E8.3 amp_step: what runs beside the learner's function."""
 
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -17,16 +16,19 @@ def run(learner: Learner, case: dict) -> dict:
     """Take the steps in one block; what each call left behind is read where no instrument sees it."""
     with idle_card():
         scaler = torch.amp.GradScaler("cuda", case["scale"], growth_interval=2) if case["scale"] else None
+        if case["used"]:
+            scaler.scale(torch.ones((), device="cuda"))  # from then on its scale lies on the device
         with use_noted(scaler):
             return _stepped(learner, case, scaler)
 
 
 def _stepped(learner: Learner, case: dict, scaler: torch.amp.GradScaler | None) -> dict:
-    model = Reader(case["weights"], case["factors"], case["frozen"])
+    model = Reader(case["weights"], case["factors"], case["frozen"], case["strided"])
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.SGD(_groups(trained, case), lr=case["lr"], momentum=case["momentum"])
     note_steps(optimizer)
-    batches = [(x.cuda(), y.cuda()) for x, y in zip(case["xs"], case["ys"], strict=True)]
+    batches = [(_laid_out(x, case), _laid_out(y, case)) for x, y in zip(case["xs"], case["ys"], strict=True)]
+    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     stale = [torch.full_like(parameter, 7.0) for parameter in model.parameters()] if case["stale"] else []
     for parameter, gradient in zip(model.parameters(), stale):
         parameter.grad = gradient
@@ -38,7 +40,7 @@ def _stepped(learner: Learner, case: dict, scaler: torch.amp.GradScaler | None) 
         **_steps(step, batches, scaler),
         "parameters": [parameter.detach().cpu() for parameter in model.parameters()],
         "gradients": [parameter.grad.cpu() if parameter.grad is not None else None for parameter in trained],
-        "left": any(parameter.grad is not None for parameter in model.parameters() if not parameter.requires_grad),
+        "left": any(parameter.grad is not None for parameter in frozen),
         "kept": all(gradient is parameter.grad for gradient, parameter in zip(before, model.parameters())),
         "stale": [gradient.cpu() for gradient in stale],
     }
@@ -48,8 +50,7 @@ def _steps(step: Callable, batches: list, scaler: torch.amp.GradScaler | None) -
     """Of each call its loss; noted are the scale, whether autocast was left on, and whether the card was still at work in the end."""
     losses = []
     still_at_work = at_work()
-    with warnings.catch_warnings(record=True) as warned, observe() as seen:
-        warnings.simplefilter("always")
+    with observe() as seen:
         try:
             for batch in batches:
                 found = outcome(lambda batch=batch: step(batch))
@@ -61,12 +62,10 @@ def _steps(step: Callable, batches: list, scaler: torch.amp.GradScaler | None) -
             torch.set_autocast_enabled("cuda", False)
             torch.clear_autocast_cache()
             emit_note("returned", still_at_work())
-    deprecated = [str(one.message) for one in warned if issubclass(one.category, FutureWarning | DeprecationWarning)]
     error = {"error": found["error"]} if "error" in found else {}
     return {
         **error,
         "losses": [_described(loss) for loss in losses],
-        "deprecated": deprecated,
         "seen": seen.to_dict(),
     }
 
@@ -77,6 +76,11 @@ def _groups(parameters: list, case: dict) -> list:
         return parameters
     by_kind = [[p for p in parameters if (p.ndim == 1) == is_bias] for is_bias in (False, True)]
     return [{"params": by_kind[0]}, {"params": by_kind[1], "lr": 2 * case["lr"]}]
+
+
+def _laid_out(tensor: torch.Tensor, case: dict) -> torch.Tensor:
+    """On the card, every other element of its memory where the case says so."""
+    return torch.stack([tensor.cuda()] * 2, -1)[..., 0] if case["strided"] else tensor.cuda()
 
 
 def _described(loss: object) -> object:

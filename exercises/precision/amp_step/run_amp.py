@@ -31,7 +31,7 @@ class Script(torch.autograd.Function):
 class Reader(torch.nn.Module):
     """Rows of readings to logits; in its n-th call the head's bias has the n-th of ``factors`` as factor of its gradient."""
 
-    def __init__(self, weights: list[torch.Tensor], factors: list[float], frozen: bool) -> None:
+    def __init__(self, weights: list[torch.Tensor], factors: list[float], frozen: bool, strided: bool) -> None:
         super().__init__()
         width = len(weights[0])
         self.norm = torch.nn.LayerNorm(width)
@@ -40,6 +40,10 @@ class Reader(torch.nn.Module):
             parameter.data = value.clone()
         self.norm.requires_grad_(not frozen)
         self.cuda()
+        if strided:
+            self.mix.weight.data = self.mix.weight.data.t().contiguous().t()
+            self.head.weight.data = torch.stack([self.head.weight.data] * 2, -1)[..., 0]
+            self.mix.bias.data = self.mix.bias.data.repeat_interleave(2)[::2]
         self._next_factor = _in_turn(torch.tensor(factors).cuda())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

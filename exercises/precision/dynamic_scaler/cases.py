@@ -38,7 +38,8 @@ def cases(sampler: Sampler) -> Iterator[Case]:
     scales = [{"init_scale": scale} for scale in (0.5, 0.0, -2.0, math.inf, math.nan, MOST + 2)]
     for wrong in sampler.shuffled(*scales, {"growth_interval": 0}, {"growth_interval": few}):
         inputs = {"job": job | {"scaler": job["scaler"] | wrong}, "actions": [], "last": True}
-        yield Case(("errors",), inputs, raises="ValueError")
+        because = " and ".join(f"`{name}` is {value}" for name, value in wrong.items())
+        yield Case(("errors",), inputs, raises="ValueError", because=because)
 
 
 class Job:
@@ -58,8 +59,8 @@ class Job:
 
     def backward(self, size: float = 1.0, spoilt: Sequence[int] = (), by: float = math.inf, none: int = -1) -> dict:
         """Gradients of about ``size``; ``spoilt``: the parameters that get ``by`` in one place; ``none``: one without a gradient."""
-        lengths = [len(p) for group in self.inputs["parameters"] for p in group]
-        gradients: list = [self._sampler.within_one(length) * size for length in lengths]
+        parameters = sum(self.inputs["parameters"], [])
+        gradients: list = [self._sampler.within_one(*p.shape) * size for p in parameters]
         for place in spoilt:
             gradients[place][self._sampler.integer(0, len(gradients[place]) - 1)] = by
         if none >= 0:
@@ -97,8 +98,9 @@ def _step(of: int = 0, **clipped: float) -> dict:
 
 
 def _gradients(sampler: Sampler) -> Iterator[Step]:
-    """With ``unscale_`` and without, a parameter without a gradient, accumulated, and small."""
+    """With ``unscale_`` and without, a parameter without a gradient, accumulated, and small; one lies transposed."""
     job = Job(sampler, [_PLAIN], float(sampler.choice([1000, 500, 300])), 50, each=sampler.integer(3, 6), on="cuda")
+    job.inputs["parameters"][0][1] = sampler.within_one(2, sampler.integer(2, 4))
     steps = [
         [job.backward(), _unscale(), _step(), _UPDATE],
         job.one_step(),
@@ -132,6 +134,8 @@ def _skips(sampler: Sampler) -> Iterator[Step]:
         mended = [job.backward(spoilt=spoilt), _unscale(), _do("mend", of=0), _step(), _UPDATE]
         clipped = [job.backward(spoilt=spoilt), _step(max_norm=0.5), _UPDATE]
         yield from job.played("skip", [*steps, mended, clipped] if on == "cpu" else steps[:3])
+    job = Job(sampler, [_SGD], 2.0 ** sampler.integer(6, 10), 50)
+    yield from job.played("skip", [[job.backward(), _unscale(), _do("spoil", of=0), _step(), _UPDATE]])
 
 
 def _perhaps(sampler: Sampler, *actions: dict) -> Sequence[dict]:
@@ -159,7 +163,8 @@ def _several(sampler: Sampler) -> Iterator[Step]:
 def _growth(sampler: Sampler) -> Iterator[Step]:
     """Clean steps, with one that is not where the scale would have grown, and two of them after it has."""
     for interval in sampler.shuffled(1, sampler.integer(2, 4)):
-        job = Job(sampler, [_PLAIN], 2.0 ** sampler.integer(4, 8), interval, each=1)
+        scale = 2 ** sampler.integer(4, 8)  # of one of them an int
+        job = Job(sampler, [_PLAIN], scale if interval == 1 else float(scale), interval, each=1)
         clean = [3 * interval - 1, interval + 1, 0, interval]
         bad = cycle(sampler.shuffled(math.inf, math.nan))
         steps = [job.one_step() for _ in range(clean[0])]
@@ -185,6 +190,8 @@ def _limits(sampler: Sampler) -> Iterator[Step]:
     yield from job.played("growth", [job.one_step(size=1e-4) for _ in range(4)])
     job = Job(sampler, [_PLAIN], sampler.choice([3.0, 5.0, 2.5]), 50, each=1)
     yield from job.played("backoff", [job.one_step(spoilt=(0,)) for _ in range(5)])
+    job = Job(sampler, [_PLAIN], 1.5, 2, each=1)
+    yield from job.played("growth", [job.one_step(spoilt=spoilt) for spoilt in ((0,), (), (0,), (), ())])
 
 
 def _halving(sampler: Sampler) -> Iterator[Step]:

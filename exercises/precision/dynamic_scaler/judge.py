@@ -37,8 +37,7 @@ def _problem(criterion: str, case: Step, evidence: dict, seen: Observation) -> s
 def _object_problem(case: Case, evidence: dict) -> str | None:
     """Why there is no scaler, or why there is one."""
     if case.raises:
-        problem = error_problem(evidence.get("made") or {"returned": "a scaler"}, case.raises)
-        return problem and f"{problem} Expected ValueError for such a scaler."
+        return error_problem(evidence.get("made") or {}, case.raises, case.because)
     if "made" not in evidence:
         return None
     if "error" in evidence["made"]:
@@ -123,13 +122,21 @@ def _parameters_problem(case: Step, evidence: dict) -> str | None:
     return None
 
 
+def _clip_problem(case: Step, evidence: dict) -> str | None:
+    clips = any(action["by"].get("max_norm") is not None for action in case.inputs["actions"])
+    problem = _gradients_problem(case, evidence)
+    if problem and clips:
+        return "After the step its gradients, or the parameters, are not those of unscaled gradients that were clipped to max_norm."
+    return problem
+
+
 def _skip_problem(case: Step, evidence: dict) -> str | None:
     for action, outcome, expected in zip(case.inputs["actions"], evidence["outcomes"], case.expected["outcomes"]):
         if action["do"] == "step" and outcome["returned"] is not expected:
             if type(outcome["returned"]) is not bool:
                 return f"step returned {type_name(outcome['returned'])}; expected a bool, whether it took the step."
             if expected:
-                return "A step was skipped though its optimizer's gradients are finite."
+                return "A step was skipped though unscale_ found no inf and no NaN among its optimizer's gradients."
             return "A step was taken with an inf or a NaN among the gradients that unscale_ found."
     # Nothing may change, not by a bit, where no optimizer was to step.
     steps = any(expected is True for expected in case.expected["outcomes"])
@@ -145,7 +152,7 @@ def _state_problem(found: dict, expected: dict) -> str | None:
         return "A skipped step leaves the optimizer's state alone, and a step that is taken makes it."
     for key, value in expected.items():
         if tensor_problem(found[key], value) or not torch.allclose(found[key], value, 1e-3, 1e-7):
-            return f"The optimizer's {key} is not that of the steps that were taken: a skipped one leaves it alone."
+            return f"The optimizer's {key} is not what the steps that are to be taken leave, each with its unscaled gradients."
     return None
 
 
@@ -200,7 +207,7 @@ _PROBLEM = {
     "skip": _skip_problem,
     "growth": _scale_problem,
     "backoff": _scale_problem,
-    "clip": _gradients_problem,
+    "clip": _clip_problem,
     "errors": _errors_problem,
 }
 

@@ -62,7 +62,7 @@ class Job(Optimized):
             "before": before,
             "after": self.values(),
             "states": self.states(),
-            "gradients": [gradient if gradient is None else gradient.detach().cpu() for gradient in self._gradients],
+            "gradients": [_found(*pair) for pair in zip(self._gradients, self.parameters)],
             "get_scale": outcome(self._scaler.get_scale),
             "seen": seen.to_dict(),
         }
@@ -122,6 +122,12 @@ def _made(make: Callable[[], Any]) -> tuple[Any, dict | None]:
         made = {"error": describe(error)}
     missing = [name for name in _METHODS if not callable(getattr(made.get("returned"), name, None))]
     return made.get("returned"), {"made": made, "missing": missing} if missing else None
+
+
+def _found(gradient: torch.Tensor | None, parameter: torch.nn.Parameter) -> torch.Tensor | None:
+    """The gradient of the backward pass, as it is now; where there was none, what the parameter has."""
+    gradient = parameter.grad if gradient is None else gradient
+    return gradient if gradient is None else gradient.detach().cpu()
 
 
 def _told(answer: dict) -> dict:

@@ -8,7 +8,9 @@ class Optimized:
     """What a job trains, on the device ``on``: parameters, by optimizer in ``groups``."""
 
     def __init__(self, job: dict, on: str) -> None:
-        self.groups = [[torch.nn.Parameter(p.clone().to(on)) for p in group] for group in job["parameters"]]
+        self.groups = [
+            [torch.nn.Parameter(_transposed(p.clone()).to(on)) for p in group] for group in job["parameters"]
+        ]
         self.parameters = sum(self.groups, [])
         self.optimizers = [
             getattr(torch.optim, name)([{"params": [p]} for p in group] if on == "cuda" else group, **options)
@@ -34,3 +36,12 @@ class Optimized:
         for parameter in self.groups[of]:
             if parameter.grad is not None:
                 parameter.grad.nan_to_num_(0.0, 0.0, 0.0)
+
+    def spoil(self, of: int) -> None:
+        """Put an inf among an optimizer's gradients."""
+        self.groups[of][0].grad[0] = torch.inf
+
+
+def _transposed(parameter: Tensor) -> Tensor:
+    """One of two dimensions with the first as the last in memory."""
+    return parameter.t().contiguous().t() if parameter.ndim == 2 else parameter

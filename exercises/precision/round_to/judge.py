@@ -69,16 +69,16 @@ def _refused(sampler: Sampler) -> Iterator[Case]:
     ):
         x = sampler.tensor(3, sampler.integer(2, 5))
         x[sampler.integer(0, 2), sampler.integer(0, 1)] = torch.nan
-        yield _case(("errors",), x, fmt, raises="ValueError")
-    yield _case(("errors",), torch.tensor(torch.nan), _NAMED[-1], raises="ValueError")
+        yield _case(("errors",), x, fmt, raises="ValueError", because=f"{fmt} has no pattern for the NaN in x")
+    because = f"{_NAMED[-1]} has no pattern for the NaN that x is"
+    yield _case(("errors",), torch.tensor(torch.nan), _NAMED[-1], raises="ValueError", because=because)
     for dtype in sampler.shuffled(torch.float16, torch.bfloat16, torch.int32, torch.int64):
-        yield _case(
-            ("errors",), sampler.tensor(sampler.integer(2, 5)).to(dtype), sampler.choice(_NAMED), raises="TypeError"
-        )
+        x, because = sampler.tensor(sampler.integer(2, 5)).to(dtype), f"x is {dtype}"
+        yield _case(("errors",), x, sampler.choice(_NAMED), raises="TypeError", because=because)
 
 
-def _case(criteria: tuple[str, ...], x: Tensor, fmt: tuple[int, int, str], raises: str = "") -> Case:
-    return Case(criteria, {"x": x, "fmt": list(fmt)}, raises)
+def _case(criteria: tuple[str, ...], x: Tensor, fmt: tuple[int, int, str], raises="", because="") -> Case:
+    return Case(criteria, {"x": x, "fmt": list(fmt)}, raises, because)
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -102,8 +102,7 @@ def _strata(sampler: Sampler, fmt: tuple[int, int, str], dtype: torch.dtype) -> 
     tiny = [known.least * factor for factor in (0.5, 0.25, 0.1, 1e-3)]
     exact = torch.cat([exact, torch.tensor([*beyond, *tiny, 1e-40, 1e-45, 1e38, 1.0], dtype=torch.float64)])
     x = torch.cat([near for value in (exact.to(dtype),) for near in _beside(value, dtype)])
-    special = [torch.inf] if fmt[2] == "none" else [torch.inf, torch.nan, torch.nan]
-    x = torch.cat([x, torch.tensor([0.0, *special], dtype=dtype)])
+    x = torch.cat([x, torch.tensor([0.0, torch.inf], dtype=dtype), *([] if fmt[2] == "none" else [_nans(dtype)])])
     if dtype == torch.float64:
         # Just off a tie by less than float32 can say, and outside of float32's range.
         x = torch.cat(
@@ -115,6 +114,13 @@ def _strata(sampler: Sampler, fmt: tuple[int, int, str], dtype: torch.dtype) -> 
         )
     x = torch.cat([x, -x])
     return x[_order(sampler, len(x))]
+
+
+def _nans(dtype: torch.dtype) -> Tensor:
+    """The NaN of both ends of the patterns, of the middle, and PyTorch's; rounding a pattern as a number carries some into others."""
+    top, integer = (0x7FF << 52, torch.int64) if dtype == torch.float64 else (0xFF << 23, torch.int32)
+    ones = (1 << (52 if dtype == torch.float64 else 23)) - 1
+    return torch.tensor([top + 1, top + ones, top + (ones >> 1), top + (ones >> 1) + 1], dtype=integer).view(dtype)
 
 
 def _order(sampler: Sampler, count: int) -> Tensor:
@@ -166,8 +172,8 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     x, fmt = case.inputs["x"], tuple(case.inputs["fmt"])
     if case.raises:
         for name in ("round_to", "float_fields"):
-            if problem := error_problem(evidence[name], case.raises):
-                yield Failure("errors", f"{name}: {problem} {_WHY[case.raises]}")
+            if problem := error_problem(evidence[name], case.raises, case.because):
+                yield Failure("errors", f"{name}: {problem}")
         return
     expected, pattern = _expected(x, fmt)
     first = case.criteria[0]
@@ -176,16 +182,16 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
         return
     values = evidence["round_to"]["returned"]
     wrong = ~_same(values, expected)
+    if x.dtype == torch.float64 and wrong.any() and _same(values, _expected(x.float(), fmt)[0].double()).all():
+        yield Failure(
+            first,
+            "A float64 number was rounded to float32 before it was rounded to the format: that is rounding twice.",
+        )
+        return
     for criterion, problem in _value_problems(wrong, x, values, fmt):
         yield Failure(first if criterion == "nearest" else criterion, problem)
     if problem := _fields_problem(evidence["float_fields"], expected, pattern, wrong, fmt):
         yield Failure("fields", problem)
-
-
-_WHY = {
-    "ValueError": "A format without a pattern for NaN cannot hold it.",
-    "TypeError": "Only float32 and float64 hold a number that is yet to be rounded.",
-}
 
 
 def _kind_problem(outcome: dict, expected: Tensor, fmt: tuple[int, int, str]) -> str | None:
@@ -245,6 +251,8 @@ def _small_problem(x: Tensor, found: Tensor, fmt: tuple[int, int, str]) -> str:
         return "A zero lost its sign: a negative number that becomes zero becomes -0."
     if (found == 0).all():
         return "A number below the least normal one became zero: subnormal numbers go on below it, evenly spaced."
+    if ((found - x).abs() * 2 == Format("", *fmt).least).all():
+        return "A tie between two subnormal numbers went the wrong way: round half to even, as above them."
     return "A number below the least normal one is not the nearest: there the spacing no longer halves."
 
 

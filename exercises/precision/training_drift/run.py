@@ -19,10 +19,10 @@ def run(learner: Learner, case: dict) -> dict:
         if case["again"]:
             kept = memory(base).copy()
             memory(base)[:] = 0
-            first = Updates(weight, base, case["updates"][:1], note=lambda *_: None)
-            learner.training_drift(weight, first.stream())
+            first = Updates(weight, base, case["updates"][:1], case["turned"], note=lambda *_: None)
+            outcome(lambda: learner.training_drift(weight, first.stream()))
             memory(base)[:] = kept
-        updates = Updates(weight, base, case["updates"], emit_note)
+        updates = Updates(weight, base, case["updates"], case["turned"], emit_note)
         address_before = storage_address(weight)
         torch.cuda.synchronize()
         still_at_work = at_work()
@@ -39,6 +39,8 @@ def run(learner: Learner, case: dict) -> dict:
             "on_card": on_card,
             "same": storage_address(weight) == address_before
             and weight.dtype == torch.bfloat16
+            and list(weight.stride()) == case["strides"]
+            and weight.requires_grad == case["gradient"]
             and weight.grad_fn is None,
             "seen": seen.to_dict(),
         }

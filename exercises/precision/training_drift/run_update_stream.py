@@ -17,9 +17,12 @@ class Updates:
     an update was asked for; ``given``, an update was handed out; ``written``, somebody else wrote to one.
     """
 
-    def __init__(self, weight: torch.Tensor, base: torch.Tensor, updates: list[torch.Tensor], note: Note) -> None:
+    def __init__(
+        self, weight: torch.Tensor, base: torch.Tensor, updates: list[torch.Tensor], turned: bool, note: Note
+    ) -> None:
+        """``turned``: an update's first dimension is the last in memory."""
         shape, dtype = (updates[0].shape, updates[0].dtype) if updates else (weight.shape, torch.float32)
-        self._base, self._updates, self._note = base, updates, note
+        self._base, self._updates, self._note, self._turned = base, updates, note, turned
         self._buffer = torch.empty(shape, dtype=dtype, device="cuda")
         self._before = torch.cuda.memory_allocated()
         self._handed: np.ndarray | None = None
@@ -44,7 +47,8 @@ class Updates:
     def _filled(self, update: torch.Tensor) -> torch.Tensor:
         if update.shape != self._buffer.shape:
             self._buffer = torch.empty(update.shape, dtype=self._buffer.dtype, device="cuda")
-        self._handed = update.contiguous().view(-1).view(torch.uint8).numpy()
+        laid_out = update.t() if self._turned else update
+        self._handed = laid_out.contiguous().view(-1).view(torch.uint8).numpy()
         memory(self._buffer)[:] = self._handed
         self._note("given")
-        return self._buffer
+        return self._buffer.view(laid_out.shape).t() if self._turned else self._buffer
