@@ -7,6 +7,8 @@ from gpulab.compat.places import Place
 
 sleep = torch.cuda._sleep
 """Keep the current stream busy for so many cycles of the multiprocessors' clock."""
+jit_function = torch.cuda.jiterator._create_jit_fn
+"""A kernel compiled from C++, as torch.cuda.jiterator makes it."""
 gpu_trace = torch.cuda._gpu_trace
 """Lists of callbacks by kind: ``EventRecordCallbacks`` and so on."""
 SANITIZER = "torch.cuda._sanitizer"

@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 import torch.distributed._symmetric_memory as symmetric_memory
 import torch.distributed.device_mesh as device_mesh
 import torch.distributed.distributed_c10d as c10d
@@ -29,3 +30,7 @@ NOT_IN_RANKS = {
     Place(rpc, "init_rpc"): "torch.distributed.rpc",
 }
 """Functions that do nothing for a group of ours, with what to call them."""
+FUNCTIONAL_ALL_REDUCE = Place(functional, "all_reduce")
+SYMMETRIC_EMPTY = Place(symmetric_memory, "empty")
+premultiplied_sum = dist._make_nccl_premul_sum
+"""NCCL's reduction that multiplies by a factor first."""

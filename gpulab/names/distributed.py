@@ -2,12 +2,11 @@
 
 import torch
 import torch.distributed as dist
-import torch.distributed._functional_collectives as functional
-import torch.distributed._symmetric_memory as symmetric_memory
 from torch.distributed import fsdp, rpc
 from torch.distributed.tensor import experimental
 from torch.nn.parallel import DistributedDataParallel
 
+from gpulab.compat.distributed import FUNCTIONAL_ALL_REDUCE, SYMMETRIC_EMPTY, premultiplied_sum
 from gpulab.names.calls import Names, outcome
 
 
@@ -86,11 +85,11 @@ DISTRIBUTED = Names(
         "split_group": lambda rank: _split(),
         "supports_complex": lambda rank: dist.supports_complex(dist.ReduceOp.SUM),
         "ReduceOp.AVG": lambda rank: dist.all_reduce(_ones(), dist.ReduceOp.AVG),
-        "ReduceOp.PREMUL_SUM": lambda rank: dist.all_reduce(_ones(), dist._make_nccl_premul_sum(2.0)),
+        "ReduceOp.PREMUL_SUM": lambda rank: dist.all_reduce(_ones(), premultiplied_sum(2.0)),
         "DistributedDataParallel": lambda rank: _stepped(DistributedDataParallel),
         "fsdp.fully_shard": lambda rank: _stepped(fsdp.fully_shard),
-        "functional collectives": lambda rank: functional.all_reduce(_ones(), "sum", dist.group.WORLD).sum(),
-        "symmetric memory": lambda rank: symmetric_memory.empty(4, device="cuda"),
+        "functional collectives": lambda rank: FUNCTIONAL_ALL_REDUCE.value(_ones(), "sum", dist.group.WORLD).sum(),
+        "symmetric memory": lambda rank: SYMMETRIC_EMPTY.value(4, device="cuda"),
         "context_parallel": lambda rank: experimental.context_parallel(dist.init_device_mesh("cuda", (2,)), buffers=[]),
         "rpc": lambda rank: rpc.init_rpc(f"worker {rank}", rank=rank, world_size=2),
     },

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import accelerator, cuda
 
+from gpulab.compat.cuda import jit_function
 from gpulab.names.calls import Names
 
 
@@ -25,7 +26,7 @@ def _captured() -> None:
 
 
 def _jitted() -> torch.Tensor:
-    double = cuda.jiterator._create_jit_fn("template <typename T> T twice(T x) { return x + x; }")
+    double = jit_function("template <typename T> T twice(T x) { return x + x; }")
     return double(_ones(2))
 
 

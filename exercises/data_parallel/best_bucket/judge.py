@@ -23,7 +23,7 @@ def _cases(sampler: Sampler) -> Iterator[Questions]:
         "filling": chain(_filled(sampler), _large(sampler)),
         "exposed": chain(_one_each(sampler), _one_rank(sampler)),
         "best": chain(_placed(sampler), _ties(sampler)),
-        "errors": _one_bucket(sampler),
+        "errors": chain(_one_bucket(sampler), [_least()]),
     }
     yield from (
         ask(criteria, [_mixed_up(sampler, question) for question in questions]) for criteria, questions in asked.items()
@@ -114,6 +114,11 @@ def _one_bucket(sampler: Sampler) -> Iterator[dict]:
     for regime in sampler.shuffled(*_REGIMES):
         layers = _layers(sampler, sampler.integer(2, 7))
         yield _question(layers, *_link(sampler, layers, regime, 1, sampler.integer(2, 9)), [10**6])
+
+
+def _least() -> dict:
+    """A byte a layer, in buckets of a byte, of one rank."""
+    return _question([(7, 1), (5, 1)], 3, 2, 1, [1])
 
 
 def _placed(sampler: Sampler) -> Iterator[dict]:

@@ -111,8 +111,7 @@ def _refused(sampler: Sampler) -> Iterator[tuple[dict, str]]:
     for drop_last in sampler.shuffled({}, {"drop_last": True}):
         for length, world in sampler.shuffled((12, 4), (13, 4), (15, 4), (3, 4), (1, 1), (0, 3)):
             turns = _turns(length, world, **drop_last)
-            less, *beyond = -sampler.integer(1, 9), turns + 1, turns * world + 1, length + 10
-            for start in (less, *beyond):
+            for start in (-1, -sampler.integer(2, 9), turns + 1, turns * world + 1, length + 10):
                 wrong = "is less than 0" if start < 0 else "is beyond what this rank reads in the epoch"
                 rank = sampler.integer(0, world - 1)
                 yield _question(sampler, length, world, rank, start=start, **drop_last), f"`start` {wrong}"

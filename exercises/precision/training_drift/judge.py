@@ -225,7 +225,8 @@ def _first_wrong(inputs: dict, expected: list[torch.Tensor], found: torch.Tensor
     away = _spacings(found, expected[at]).flatten()
     place = int(away.argmax())
     began, is_now, due = (float(one.flatten()[place]) for one in (expected[0], found, expected[at]))
-    told = f"After {at} updates a weight that began at {began:g} is {is_now:g}; the exact sum is {due:.6g}, {float(away[place]):.1f} spacings of bfloat16 away."
+    when = f"After update {at}" if at else "Before the first update"
+    told = f"{when} a weight that began at {began:g} is {is_now:g}; the exact sum is {due:.6g}, {float(away[place]):.1f} spacings of bfloat16 away."
     plain = _view(inputs, inputs["base"])
     for update in inputs["updates"][:at]:
         plain = (plain.float() + update.float()).bfloat16()
