@@ -39,10 +39,20 @@ def test_no_right_attempt_is_flagged(chapter):
     assert right and {attempt.name: found for attempt in right if (found := flagged(chapter, attempt))} == {}
 
 
-def test_of_a_hundred_honest_mistakes_one_is_flagged_at_most():
-    wrong = [(chapter, one) for chapter in CHAPTERS for one in read_corpus(chapter / CORPUS) if one.kind == "wrong"]
-    some = wrong[::42]
-    assert sum(bool(flagged(*each)) for each in some) <= MOST_OF_THE_WRONG * len(some)
+@cache
+def mistakes() -> list:
+    return [(chapter, one) for chapter in CHAPTERS for one in read_corpus(chapter / CORPUS) if one.kind == "wrong"]
+
+
+@pytest.mark.audit
+def test_of_a_hundred_honest_mistakes_fewer_than_one_are_flagged():
+    """23 of 3,892 were when this was written."""
+    assert sum(bool(flagged(*each)) for each in mistakes()) < MOST_OF_THE_WRONG * len(mistakes())
+
+
+def test_of_a_sample_of_honest_mistakes_hardly_any_is_flagged():
+    """Four of some ninety would be an accident in 500 samples, where one in 170 is flagged."""
+    assert sum(bool(flagged(*each)) for each in mistakes()[::42]) <= 3
 
 
 @pytest.mark.parametrize("name", CELLS)
