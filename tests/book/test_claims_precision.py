@@ -486,20 +486,6 @@ def test_a_t4_makes_bfloat16_tensors_and_has_no_units_for_them():
         assert (peaks["bf16"] == peaks["fp16"]) == native
 
 
-# Eight bits.
-
-
-def test_a_float8_layer_casts_six_times_a_step_and_holds_none_of_it():
-    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
-
-    model = convert_to_float8_training(nn.Sequential(nn.Linear(32, 16)), config=Float8LinearConfig(emulate=True))
-    with gpulab.observe() as seen:
-        model(torch.randn(16, 32, requires_grad=True)).sum().backward()
-    casts = [op.dtype for op in seen.ops if "float8" in str(op.dtype)]
-    assert sorted(casts) == ["float8_e4m3fn"] * 4 + ["float8_e5m2"] * 2
-    assert {p.dtype for p in model.parameters()} == {p.grad.dtype for p in model.parameters()} == {torch.float32}
-
-
 # The notes' loops.
 
 S0_LOOP = """
