@@ -1,5 +1,7 @@
 """What the virtual device says when it cannot answer."""
 
+from collections.abc import Callable
+
 
 class NotModelled(NotImplementedError, AttributeError):
     """The virtual device has no model of this; a real GPU would answer.
@@ -9,6 +11,15 @@ class NotModelled(NotImplementedError, AttributeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is not modelled by the virtual CUDA device: run it on a real GPU")
+
+
+def refusing(what: str) -> Callable:
+    """A function that says so, whatever it is called with."""
+
+    def missing(*args, **kwargs):
+        raise NotModelled(what)
+
+    return missing
 
 
 class DeviceIsOff(RuntimeError):

@@ -1,19 +1,16 @@
 """What chapter 14 says of buckets and of futures, by PyTorch's own function and by gloo itself."""
 
 import random
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from autograder.authoring.text import read_text_notebook
-from autograder.notebooks.cells import solution_of
 from exercises.data_parallel.best_bucket.judge import _sent
 from exercises.data_parallel.mini_ddp.training import _buckets
 from gpulab.collectives import RankError, run_ranks
+from tests.solved import solved
 
-EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "notebook.py"
 DTYPES = (torch.float32, torch.float64)
 
 
@@ -65,9 +62,8 @@ def trained(rank, world, mini_ddp):
 
 
 def test_mini_ddp_sends_pytorchs_buckets():
-    names = {"torch": torch, "dist": dist}
-    exec(solution_of(read_text_notebook(EXERCISES), "mini_ddp"), names)
-    run = run_ranks(trained, 2, args=(names["mini_ddp"],), card="off", backend="gloo")
+    mini_ddp = solved("data_parallel", "mini_ddp", dist=dist)
+    run = run_ranks(trained, 2, args=(mini_ddp,), card="off", backend="gloo")
     sent = [(entry.dtype, entry.bytes) for entry in run.journal if entry.operation == "all_reduce"]
     assert sent == [form(bucket) for seed in range(12) for bucket in pytorchs(*model(seed))]
 

@@ -1,24 +1,17 @@
 """E14.1's own solution has the gradients of PyTorch's DistributedDataParallel."""
 
-from pathlib import Path
-
 import pytest
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from autograder.authoring.text import read_text_notebook
-from autograder.notebooks.cells import solution_of
 from gpulab.collectives import run_ranks
-
-EXERCISES = Path(__file__).parents[2] / "exercises" / "data_parallel" / "notebook.py"
+from tests.solved import solved
 
 
 @pytest.fixture(scope="module")
 def mini_ddp():
-    names = {"torch": torch, "dist": dist}
-    exec(solution_of(read_text_notebook(EXERCISES), "mini_ddp"), names)
-    return names["mini_ddp"]
+    return solved("data_parallel", "mini_ddp", dist=dist)
 
 
 class Net(torch.nn.Module):

@@ -1,27 +1,22 @@
 """E15.2's own solution trains like one process with all ranks' batches, and like PyTorch's fully_shard."""
 
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 
-from autograder.authoring.text import read_text_notebook
-from autograder.notebooks.cells import solution_of
 from gpulab.collectives import run_ranks
+from tests.solved import solved
 
-EXERCISES = Path(__file__).parents[2] / "exercises" / "sharding" / "notebook.py"
 BATCH = torch.linspace(-1, 1, 12 * 5).view(12, 5)
 STEPS = 3
 
 
 @pytest.fixture(scope="module")
 def mini_fsdp():
-    names = {"torch": torch, "dist": dist, "nn": torch.nn}
-    exec(solution_of(read_text_notebook(EXERCISES), "mini_fsdp"), names)
-    return names["mini_fsdp"]
+    return solved("sharding", "mini_fsdp", dist=dist, nn=torch.nn)
 
 
 def net():

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 from autograder.core.sampler import Sampler
 from autograder.judge.referee import judge_here
 from autograder.runner.scenario_runner import run_case
-from tests.gates.solved import solved
+from tests.solved import solved
 
 
 def lost(exercise: str, function, seed: int = 7) -> set[str]:

@@ -10,7 +10,7 @@ from autograder.runner.scenario_runner import run_case
 from exercises.autograd.run import no_collector
 from exercises.trading.classify_growth.run_growth import Loop
 from gpulab import cuda
-from tests.gates.solved import solved
+from tests.solved import solved
 
 
 def score(exercise: str, function, seed: int = 7) -> float:

@@ -27,7 +27,7 @@ from gpulab.compat.distributed_tensor import CONTEXT_PARALLEL, REBUILD_FROM_META
 from gpulab.cuda.device import state
 from gpulab.cuda.device.composed import FactoriesOnCard
 from gpulab.cuda.device.tensor import CudaTensor
-from gpulab.cuda.errors import NotModelled
+from gpulab.cuda.errors import NotModelled, refusing
 
 _aten = torch.ops.aten
 _VERSION = (2, 29, 0)
@@ -134,11 +134,7 @@ def _no_context_parallelism_on_the_card() -> None:
 def _refuse_by_name() -> None:
     """What would be sent past the broker, or asks NCCL or the driver for what no group here has."""
     for place, what in NOT_IN_RANKS.items():
-        place.set(functools.wraps(place.value)(functools.partial(_refuse, what)))
-
-
-def _refuse(what: str, *args, **kwargs):
-    raise NotModelled(what)
+        place.set(functools.wraps(place.value)(refusing(what)))
 
 
 def _one_thread() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
-from gpulab.cuda.errors import NotModelled
+from gpulab.cuda.errors import refusing
 
 _SAME_AS_IN_CUDA = {
     "is_available", "device_count", "current_stream", "set_stream", "synchronize", "empty_cache",
@@ -35,11 +35,7 @@ def _replacement(name: str):
         return lambda device=None: torch.cuda.mem_get_info()
     if name == "device_index":
         return _device_index
-
-    def missing(*args, **kwargs):
-        raise NotModelled(f"torch.accelerator.{name}")
-
-    return missing
+    return refusing(f"torch.accelerator.{name}")
 
 
 @contextmanager

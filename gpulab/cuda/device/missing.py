@@ -10,7 +10,7 @@ from gpulab.compat.tensors import FakeTensorMode
 from gpulab.cuda.device import state
 from gpulab.cuda.device.patches import Patches
 from gpulab.cuda.device.tensor import A_FAKE, CudaTensor
-from gpulab.cuda.errors import NotModelled
+from gpulab.cuda.errors import NotModelled, refusing
 
 _FUNCTIONS = (
     "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled",
@@ -31,7 +31,7 @@ def install(patches: Patches) -> None:
     for name in _FUNCTIONS:
         if hasattr(torch.cuda, name):
             # Dynamo, imported meanwhile, asks a context manager for the function in it.
-            patches.set(torch.cuda, name, functools.wraps(getattr(torch.cuda, name))(_raising(f"torch.cuda.{name}")))
+            patches.set(torch.cuda, name, functools.wraps(getattr(torch.cuda, name))(refusing(f"torch.cuda.{name}")))
     for name in _CLASSES:
         if hasattr(torch.cuda, name):
             patches.set(torch.cuda, name, _Missing(name, (), {"__module__": "torch.cuda"}))
@@ -95,13 +95,6 @@ def _refuse_nccl(patches: Patches) -> None:
 
     for module in (dist, dist.distributed_c10d):
         patches.set(module, "init_process_group", init_process_group)
-
-
-def _raising(what: str):
-    def missing(*args, **kwargs):
-        raise NotModelled(what)
-
-    return missing
 
 
 _COMPILE = (
