@@ -5,6 +5,7 @@ It is an upper bound of the card, no measurement of ours.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpulab.cards import constants as assumed
 from gpulab.cards.links import LINKS
@@ -34,7 +35,7 @@ class Card:
     flops_per_s: dict[str, float]
     sources: dict[str, str]
 
-    @property
+    @cached_property
     def sustained_bytes_per_s(self) -> float:
         """What a kernel bound by memory reaches of ``bytes_per_s``."""
         return self.bytes_per_s * assumed.MEMORY_SHARE.get(self.key, assumed.HBM_SHARE)

@@ -49,6 +49,11 @@ def _decomposing(handler):
     return __torch_dispatch__
 
 
+def in_cpp(op: OpOverload):
+    """``op`` as PyTorch's C++ has it: called without the Python in between."""
+    return op._op
+
+
 in_inference_mode = torch.is_inference_mode_enabled
 
 

@@ -141,7 +141,7 @@ def test_the_card_is_never_shared_out_more_than_once(kernels):
     sharing = Multiprocessors(card)
     for number, duration, threads in kernels:
         earliest = ready.get(number, 0.0)
-        begin = sharing.start(number, earliest, duration, threads, True, 0.0)
+        begin = sharing.start(number, earliest, duration, threads, 0.0)
         assert begin >= earliest
         ready[number] = begin + duration
         share = min(1.0, max(1 / card.multiprocessors, threads / (card.multiprocessors * 2048)))
@@ -164,3 +164,40 @@ def test_time_never_runs_backwards():
 
 def test_a_card_is_found_however_it_is_written():
     assert card_named("rtx 4090") is card_named("RTX4090") is card_named("rtx-4090")
+
+
+def reference(memory, seen):
+    """(current, peak) by counting the blocks that are there, after each action."""
+    blocks = [block for segment in memory.segments.values() for block in segment.blocks()]
+    live = [block for block in blocks if block.allocated]
+    left = [block for block in blocks if block.is_free and block.is_split]
+    now = {
+        "allocation": len(live),
+        "allocated_bytes": sum(block.size for block in live),
+        "requested_bytes": sum(block.requested for block in live),
+        "active_bytes": sum(block.size for block in live),
+        "inactive_split": len(left),
+        "inactive_split_bytes": sum(block.size for block in left),
+    }
+    return {name: (number, max(number, seen.get(name, (0, 0))[1])) for name, number in now.items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(actions, st.integers(1, 8))
+def test_counters_that_are_added_up_late_are_those_of_the_blocks_after_each_action(actions, how_often):
+    memory, live, seen = allocator(), [], {}
+    for number, (action, size, stream) in enumerate(actions):
+        if action == "malloc" and memory.allocated + size < memory.capacity // 2:
+            live.append(memory.malloc(size, stream))
+        elif action == "free" and live:
+            memory.free(live.pop(size % len(live)))
+        seen = reference(memory, seen)
+        if number % how_often == 0:
+            memory.stats.pools()
+    counters = memory.stats.as_nested_dict()
+    assert {name: (counters[name]["all"]["current"], counters[name]["all"]["peak"]) for name in seen} == seen
+    for name in seen:
+        by_pool = counters[name]
+        for key in ("current", "allocated", "freed"):
+            assert by_pool["all"][key] == by_pool["small_pool"][key] + by_pool["large_pool"][key]
+        assert by_pool["all"]["allocated"] - by_pool["all"]["freed"] == by_pool["all"]["current"]

@@ -5,7 +5,7 @@ import math
 import torch
 
 from gpulab.cards.cards import Card
-from gpulab.cards.constants import KERNEL_FLOOR_US, ROW_SHARE, TILE
+from gpulab.cards.constants import KERNEL_FLOOR_US, TILE
 from gpulab.cuda.device.op_rules import OpRule
 
 _FORMAT = {
@@ -17,13 +17,11 @@ _FORMAT = {
     torch.uint8: "int8",
     torch.complex128: "fp64",
 }
-_BY_ROWS = {"aten._softmax", "aten._log_softmax", "aten.native_layer_norm", "aten._fused_rms_norm"}
+_DOUBLES = (torch.float64, torch.complex128)
 
 
-def flops_of(rule: OpRule, args, kwargs, inputs: list, elements: int, result) -> int:
-    """Floating-point operations: PyTorch's own formula, or one for each of ``elements``."""
-    if rule.flops is None:
-        return elements
+def flops_of(rule: OpRule, args, kwargs, inputs: list, result) -> int:
+    """Floating-point operations of a matrix product, by PyTorch's own formula."""
     if rule.name == "aten.mm":
         a, b = inputs[0].shape, inputs[1].shape
         return 2 * a[0] * a[1] * b[1]
@@ -35,12 +33,8 @@ def flops_of(rule: OpRule, args, kwargs, inputs: list, elements: int, result) ->
     return rule.flops(*args, **kwargs, out_val=result)
 
 
-def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor, in_tf32: bool) -> float:
-    """FLOP/s that this operation can reach on tensors of this dtype."""
+def _matrix_peak(card: Card, tensor: torch.Tensor, in_tf32: bool) -> float:
     fmt = _FORMAT.get(tensor.dtype, "fp32")
-    if not rule.matrix:
-        # Outside the matrix units half precision saves bytes, not arithmetic.
-        return card.flops_per_s["fp64" if fmt == "fp64" else "fp32"]
     if fmt == "fp64":
         return card.matrix_flops_per_s("fp64 matrix")
     if in_tf32:
@@ -48,19 +42,26 @@ def peak_of(card: Card, rule: OpRule, tensor: torch.Tensor, in_tf32: bool) -> fl
     return card.matrix_flops_per_s(fmt)
 
 
+def kernel_us(
+    card: Card, rule: OpRule, flops: int, nbytes: int, tensor: torch.Tensor, outputs: list, in_tf32: bool
+) -> float:
+    """Microseconds of the operation's kernel. ``tensor``: its first; ``nbytes``: read and written."""
+    if rule.matrix:
+        peak = _matrix_peak(card, tensor, in_tf32) * busy_share(card, rule, outputs)
+    else:
+        # Outside the matrix units half precision saves bytes, not arithmetic.
+        peak = card.flops_per_s["fp64" if tensor.dtype in _DOUBLES else "fp32"]
+    return duration_us(card, flops, nbytes / rule.memory_share, peak)
+
+
 def duration_us(card: Card, flops: int, nbytes: float, peak: float) -> float:
     """Microseconds of one kernel."""
     return KERNEL_FLOOR_US + max(flops / peak, nbytes / card.sustained_bytes_per_s) * 1e6
 
 
-def memory_share(rule: OpRule) -> float:
-    """Share of the sustained bandwidth that this operation reaches."""
-    return ROW_SHARE if rule.name in _BY_ROWS else 1.0
-
-
 def busy_share(card: Card, rule: OpRule, outputs: list) -> float:
     """Share of the multiprocessors that a product's waves of tiles keep busy."""
-    if not rule.matrix or not outputs or outputs[0].dim() < 2 or "conv" in rule.name:
+    if not outputs or outputs[0].dim() < 2 or "conv" in rule.name:
         return 1.0
     *batch, rows, columns = outputs[0].shape
     tiles = math.prod(batch) * -(-rows // TILE) * -(-columns // TILE)

@@ -32,7 +32,8 @@ from gpulab.observe.device import DeviceLog
 Tensor = torch.Tensor
 # What stands between an operation and whoever called it.
 _BETWEEN = (__file__, recorder.__file__, *FILES, os.path.join(os.path.dirname(__file__), "tensor.py"))
-_RULES: dict[object, OpRule] = {}
+_RULES: dict[int, OpRule] = {}
+"""By the ``id`` of the operator, which the rule keeps alive: PyTorch's own hash of it is Python and takes longer."""
 in_deterministic_mode = torch.are_deterministic_algorithms_enabled
 _LAZY = tuple(getattr(DispatchKey, name) for name in ("Conjugate", "Negative", "ZeroTensor"))
 # Arguments that CUDA's kernels read on the host.
@@ -59,8 +60,8 @@ _RESULT_BYTES = {
 def register_handler(namespace: str, run) -> None:
     """Operations of ``namespace`` are no kernels from now on: ``run(op, args, kwargs)`` answers them."""
     kernels.ANSWERED[namespace] = run
-    for op in [op for op in _RULES if op.namespace == namespace]:
-        del _RULES[op]
+    for key in [key for key, rule in _RULES.items() if rule.op.namespace == namespace]:
+        del _RULES[key]
 
 
 def dispatch(cls, func, args, kwargs):
@@ -68,9 +69,9 @@ def dispatch(cls, func, args, kwargs):
     device = state._on
     if device is None:
         state.device_on()
-    rule = _RULES.get(func)
+    rule = _RULES.get(id(func))
     if rule is None:
-        rule = _RULES[func] = rule_of(func)
+        rule = _RULES[id(func)] = rule_of(func)
     if device.trace is None:
         return _dispatched(cls, device, rule, func, args, kwargs)
     with device.trace.operation(func._schema.name, _shapes(args)):
@@ -114,7 +115,7 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
         device.use(inputs)
     if rule.name == "aten.equal" and _is_the_same_memory(*args):
         return True
-    waits = _waits(rule, kwargs) or (rule.may_wait_for_mask and _has_mask(cls, args))
+    waits = rule.waits and _waits(rule, kwargs) or rule.may_wait_for_mask and _has_mask(cls, args)
     if device.ghost and (waits or rule.may_wait_for_mask and _has_mask(Tensor, args)):
         raise GhostHasNoValues()
     if device.host_autocast:
@@ -139,7 +140,7 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
 
 
 def _waits(rule, kwargs) -> bool:
-    return rule.waits and not (rule.spares_the_wait and kwargs.get(rule.spares_the_wait) is not None)
+    return not (rule.spares_the_wait and kwargs.get(rule.spares_the_wait) is not None)
 
 
 def _computed(cls, device, rule, func, args, kwargs, in_tf32):
@@ -147,11 +148,11 @@ def _computed(cls, device, rule, func, args, kwargs, in_tf32):
     try:
         if device.ghost:
             return shapes_of(cls, func, args, kwargs)
-        if rule.own is not None:
-            return rule.own(*args, **kwargs)
         if in_tf32:
             return tf32.computed(func, rule.factors, *args, **kwargs)
-        return _composed(func, args, kwargs) if rule.composite and _has_complex(args) else func(*args, **kwargs)
+        if rule.composite and _has_complex(args):
+            return _composed(func, args, kwargs)
+        return rule.compute(*args, **kwargs)
     except (RuntimeError, IndexError) as error:
         MachineTooSmall.raise_if_that_is(error)
         return _fallback(cls, device, rule, func, args, kwargs, error)
@@ -172,10 +173,13 @@ def _fallback(cls, device, rule, func, args, kwargs, error):
 
 
 def _has_complex(values) -> bool:
-    return any(
-        isinstance(value, Tensor) and value.is_complex() or isinstance(value, (list, tuple)) and _has_complex(value)
-        for value in values
-    )
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.is_complex():
+                return True
+        elif isinstance(value, (list, tuple)) and _has_complex(value):
+            return True
+    return False
 
 
 def _composed(func, args, kwargs):
@@ -236,11 +240,9 @@ def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result, in_tf3
         bytes_written -= spared if rule.writes else 0
     else:
         elements = made if rule.pointwise else max(elements, made)
-    flops = cost.flops_of(rule, args, kwargs, inputs, elements, result)
-    peak = cost.peak_of(machine.card, rule, inputs[0] if inputs else written[0], in_tf32)
-    peak *= cost.busy_share(machine.card, rule, outputs)
-    moved = (bytes_read + bytes_written) / cost.memory_share(rule)
-    duration = cost.duration_us(machine.card, flops, moved, peak)
+    flops = elements if rule.flops is None else cost.flops_of(rule, args, kwargs, inputs, result)
+    first, nbytes = inputs[0] if inputs else written[0], bytes_read + bytes_written
+    duration = cost.kernel_us(machine.card, rule, flops, nbytes, first, outputs, in_tf32)
     machine.kernel(rule.name, duration, elements, flops, reads, writes, bytes_read, bytes_written)
 
 
@@ -254,7 +256,8 @@ def _uses(memory, tensors: list) -> tuple[list, int, int]:
     """(accesses, tensor) of each, their bytes, and the elements of the largest: each in memory once."""
     uses, nbytes, elements, held_by = [], 0, 1, memory.held
     for tensor in tensors:
-        held = held_by.get(tensor.untyped_storage()._cdata) or memory.of(tensor)
+        storage = tensor.untyped_storage()
+        held = held_by.get(storage._cdata) or memory.adopt(storage)
         uses.append((held.accesses, tensor))
         size, count = tensor.nbytes, tensor.numel()
         if size > held.nbytes:

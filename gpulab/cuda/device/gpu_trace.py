@@ -3,6 +3,10 @@
 from gpulab.compat.cuda import ACTIVATE_GPU_TRACE, gpu_trace
 from gpulab.cuda.device.patches import Patches
 
+_REGISTRIES = {
+    name.removesuffix("Callbacks"): hooks for name, hooks in vars(gpu_trace).items() if name.endswith("Callbacks")
+}
+
 
 def install(patches: Patches) -> None:
     """Its switch: the hooks are called whenever somebody has registered."""
@@ -16,7 +20,7 @@ def handle(number: int) -> int:
 
 def tell(kind: str, *facts) -> None:
     """Call the hooks of this kind: ``EventRecord``, ``StreamSynchronization``, ..."""
-    registry = getattr(gpu_trace, f"{kind}Callbacks")
+    registry = _REGISTRIES[kind]
     if registry.callback_list:
         registry.fire_callbacks(*facts)
 

@@ -127,7 +127,7 @@ class DeviceMemory:
         """``Tensor.record_stream``: the block is not reused before ``stream`` is done with it."""
         held = self.of(tensor)
         if held.block is not None:
-            held.block.stream_uses.add(stream)
+            held.block.stream_uses |= {stream}
 
     def _malloc(self, nbytes: int) -> Block:
         self._busy = True
@@ -142,11 +142,12 @@ class DeviceMemory:
 
     def _free(self, block: Block) -> None:
         """Give ``block`` back. Python's garbage collector may ask in the middle of the allocator's work: then later."""
-        self._late.append(block)
         if self._busy:
+            self._late.append(block)
             return
         self._busy = True
         try:
+            self._machine.allocator.free(block)
             while self._late:
                 self._machine.allocator.free(self._late.pop())
         finally:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload, is_composed
+from gpulab.cards.constants import ROW_SHARE
+from gpulab.compat.dispatch import DispatchKey, NumberType, OpOverload, in_cpp, is_composed
 from gpulab.cuda.device import kernels, norms, sync_batch_norm
 from gpulab.cuda.device.determinism import alert_of
 from gpulab.cuda.device.flops import flop_formula, shown_name
@@ -59,6 +60,7 @@ _SPARSE = {
     "aten::index_put_", "aten::_index_put_impl_", "aten::index_add_", "aten::index_copy_",
     "aten::index_fill_", "aten::scatter_", "aten::scatter_add_", "aten::scatter_reduce_",
 }  # fmt: skip
+_BY_ROWS = {"aten::_softmax", "aten::_log_softmax", "aten::native_layer_norm", "aten::_fused_rms_norm"}
 _RESIZES = {
     "aten::resize_", "aten::resize_as_", "aten::_resize_output_", "aten::set_", "inductor::resize_storage_bytes_",
 }  # fmt: skip
@@ -74,11 +76,12 @@ class OpRule:
     ``flops``: its formula when it multiplies matrices, which the matrix units then do.
     ``overwrites``: it reads nothing of its first argument. ``sparse``: it touches a few elements of its first tensor. ``random``: where its random numbers come from.
     ``composite``: PyTorch's C++ composes it of other operations; ``composed``: of what this device sees. ``own``: what is
-    called in its place. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
+    called in its place; ``compute``: that, or PyTorch's kernel. ``program``: its kernel when somebody else's Python is that. ``refusal``: raises for a dtype that a card refuses.
     ``alert``: raises in deterministic mode, where CUDA has no deterministic kernel.
-    ``factors``: what a card may round to TF32.
+    ``factors``: what a card may round to TF32. ``memory_share``: of the sustained bandwidth, what its kernel reaches.
     """
 
+    op: OpOverload
     name: str
     view: bool
     kernel: bool
@@ -99,10 +102,12 @@ class OpRule:
     composite: bool
     composed: bool
     own: object
+    compute: object
     program: object
     refusal: object
     alert: object
     factors: object
+    memory_share: float
 
 
 def rule_of(op: OpOverload) -> OpRule:
@@ -114,6 +119,7 @@ def rule_of(op: OpOverload) -> OpRule:
     own = kernels.with_other_dtype(op) or norms.in_float32(op) or sync_batch_norm.kernel_of(op)
     flops, scalar = flop_formula(op), any(isinstance(r.type, NumberType) for r in schema.returns)
     return OpRule(
+        op=op,
         name=shown_name(op),
         view=view,
         kernel=not view and not scalar and name not in _NO_KERNEL,
@@ -133,11 +139,13 @@ def rule_of(op: OpOverload) -> OpRule:
         argument_names=tuple(a.name for a in arguments),
         composed=is_composed(op),
         own=own,
+        compute=own or in_cpp(op),
         program=kernels.program_of(op),
         refusal=kernels.refusal_of(schema),
         alert=alert_of(op),
         factors=factors_of(name) if own is None else None,
-        composite=not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
+        memory_share=ROW_SHARE if name in _BY_ROWS else 1.0,
+        composite=own is None and not view and not op.has_kernel_for_dispatch_key(DispatchKey.CPU),
     )
 
 

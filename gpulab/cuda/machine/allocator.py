@@ -10,13 +10,13 @@ from collections.abc import Callable
 from gpulab.cuda.machine.blocks import (
     SMALL_SIZE,
     Block,
-    Pool,
     Pools,
     Segment,
     round_size,
     segment_size,
     should_split,
 )
+from gpulab.cuda.machine.former import FormerAccesses
 from gpulab.cuda.machine.stats import Stats
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
@@ -49,6 +49,7 @@ class Allocator:
         self._private: dict[tuple[int, int], Pools] = {}
         self._next_address = _FIRST_ADDRESS
         self._waiting: list[tuple[object, Block]] = []
+        self._former: FormerAccesses | None = FormerAccesses()
         self._on_malloc, self._on_sync = on_malloc, on_sync
         self._record_use, self._has_ended = record_use, has_ended
         self.trace: Callable[[str, int, int, int], None] | None = None
@@ -75,33 +76,35 @@ class Allocator:
         small = size <= SMALL_SIZE
         pool = self._pools.of(small)
         block = pool.best_fit(size, stream) or self._new_segment(requested, size, stream, small)
-        if block.is_split:
-            for stats in self.stats.of(block.small):
-                stats.split_is_gone(block.size)
-        if should_split(block, size):
-            rest = block.split(size)
-            pool.add(rest)
-            for stats in self.stats.of(block.small):
-                stats.split_remains(rest.size)
-        self._start_use(block, requested)
+        was_split, split_bytes = block.is_split, block.size
+        is_split = should_split(block, size)
+        if is_split:
+            pool.add(block.split(size))
+        block.allocated, block.requested, size = True, requested, block.size
+        rest = split_bytes - size
+        self.stats.changed(small, 1, 1, size, requested, was_split, was_split * split_bytes, is_split, rest)
+        if self.trace is not None:
+            self.trace("alloc", block.address, size, block.stream)
         return block
 
     def free(self, block: Block) -> None:
         """The storage is gone; its bytes return to the pool, after its recorded streams."""
         block.allocated = False
-        for stats in self.stats.of(block.small):
-            stats.free(block.size)
-        self._note("free_requested", block.address, block.size, block.stream)
+        if self.trace is not None:
+            self.trace("free_requested", block.address, block.size, block.stream)
         if block.stream_uses:
             self._wait_for_uses(block)
-        if not block.waiting:
-            self._release(block)
+        else:
+            self._release(block, -1)
 
     def _wait_for_uses(self, block: Block) -> None:
+        self.stats.changed(block.small, -1, 0, block.size, 0, 0, 0, 0, 0)
         for stream in sorted(block.stream_uses - {block.stream}):
             block.waiting += 1
             self._waiting.append((self._record_use(stream), block))
-        block.stream_uses.clear()
+        block.stream_uses = frozenset()
+        if not block.waiting:
+            self._release(block)
 
     def empty_cache(self) -> None:
         """Give every segment that holds no live block back to the driver."""
@@ -117,6 +120,12 @@ class Allocator:
                 pool.remove(block)
                 self._give_back(block.segment)
 
+    def several_queues(self) -> None:
+        """There is more than one queue from now on: who used memory before may race with who uses it next."""
+        if self._former is not None:
+            self._former.hand_to(block for segment in self.segments.values() for block in segment.blocks())
+            self._former = None
+
     # ---- the private pools of CUDA graphs
 
     def keep_pool(self, id: tuple[int, int]) -> None:
@@ -131,37 +140,25 @@ class Allocator:
         """``malloc`` takes from the pool ``id`` from now on; None: from the process's."""
         self._pools = self._shared if id is None else self._private[id]
 
-    def _start_use(self, block: Block, requested: int) -> None:
-        block.allocated, block.requested = True, requested
-        for stats in self.stats.of(block.small):
-            stats.take(block.size, requested)
-        self._note("alloc", block.address, block.size, block.stream)
-
-    def _release(self, block: Block) -> None:
-        block.accesses.leave(block.size)
-        for stats in self.stats.of(block.small):
-            stats.release(block.size, block.requested)
-        self._note("free_completed", block.address, block.size, block.stream)
+    def _release(self, block: Block, used: int = 0) -> None:
+        """``used``: -1 where its storage has gone at this moment and not before."""
+        if self._former is None:
+            block.accesses.leave(block.size)
+        else:
+            self._former.leave(block.accesses, block.size)
+        size, requested, merged = block.size, block.requested, 0
+        if self.trace is not None:
+            self.trace("free_completed", block.address, size, block.stream)
         pool = block.segment.pools.of(block.small)
-        merged = self._merge_behind(block, pool)
-        if merged.previous is not None and merged.previous.is_free:
-            merged = self._merge_behind(merged.previous, pool, taken=True)
-        pool.add(merged)
-        if merged.is_split:
-            for stats in self.stats.of(merged.small):
-                stats.split_remains(merged.size)
-
-    def _merge_behind(self, block: Block, pool: Pool, taken: bool = False) -> Block:
-        # ``taken``: ``block`` is the pooled one and the one behind it is being freed.
-        behind = block.next
-        pooled = block if taken else behind
-        if pooled is None or not pooled.is_free:
-            return block
-        pool.remove(pooled)
-        for stats in self.stats.of(pooled.small):
-            stats.split_is_gone(pooled.size)
-        block.absorb_next()
-        return block
+        for free in (block.next, block.previous):
+            if free is not None and free.is_free:
+                pool.remove(free)
+                merged += 1
+                block = free if free is block.previous else block
+                block.absorb_next()
+        pool.add(block)
+        rest, is_split = block.size - size, block.is_split
+        self.stats.changed(block.small, used, -1, size, requested, merged, rest, is_split, is_split * block.size)
 
     def _collect_ended(self) -> None:
         still = []

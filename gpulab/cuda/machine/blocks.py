@@ -28,7 +28,7 @@ class Block:
         self.requested = 0
         self.allocated = False
         self.waiting = 0
-        self.stream_uses: set[int] = set()
+        self.stream_uses: frozenset[int] = frozenset()
         self.accesses = AccessHistory(address)
 
     @property
@@ -55,7 +55,8 @@ class Block:
         """Take over the block behind, which is free and in no pool."""
         gone = self.next
         self.size += gone.size
-        self.accesses.join(gone.accesses)
+        if gone.accesses.writes or gone.accesses.reads:
+            self.accesses.join(gone.accesses)
         self.next = gone.next
         if self.next is not None:
             self.next.previous = self

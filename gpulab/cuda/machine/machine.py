@@ -101,8 +101,7 @@ class Machine:
         """The next of the 32 queues of this priority, in turn: the 33rd asked for is the first again."""
         pool = self._pools.setdefault(priority, deque())
         if len(pool) < assumed.QUEUES_PER_POOL:
-            queue = Queue(len(self.queues), priority)
-            self.queues[queue.number] = queue
+            queue = self._another(Queue(len(self.queues), priority))
         else:
             queue = pool.popleft()
         pool.append(queue)
@@ -201,11 +200,8 @@ class Machine:
         """
         self.host_us += assumed.LAUNCH_US
         self._polls_since_us = None
-        work = (name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written)
-        if self.captured is None:
-            self._start(*work)
-        else:
-            self.captured(*work)
+        put = self.captured or self._start
+        put(name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written)
 
     def launch_graph(self, kernels: Iterable[tuple]) -> None:
         """Put captured kernels into the current stream: one launch for the host.
@@ -229,18 +225,18 @@ class Machine:
             self._touch_alone(self.current.epoch, name, line, reads, writes)
 
     def _start(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
-        queue, several = self.current, len(self.queues) > 1
+        queue, now = self._thread.queue or self.queues[0], self.host_us
         self._follow_host(queue)
-        earliest = max(self.host_us, queue.ready_us)
-        sharing = self._multiprocessors
-        start = sharing.start(queue.number, earliest, duration_us, threads, several, self.host_us)
-        queue.ready_us = start + duration_us
+        start = queue.ready_us if queue.ready_us > now else now
         queue.epoch += 1
         line = self.find_line() if self.logs else None
-        if several:
+        if len(self.queues) > 1:
+            start = self._multiprocessors.start(queue.number, start, duration_us, threads, now)
             self._touch(queue, name, line, [self.uses(*r) for r in reads], [self.uses(*w) for w in writes])
         else:
+            self._multiprocessors.run_alone(start, start + duration_us, threads)
             self._touch_alone(queue.epoch, name, line, reads, writes)
+        queue.ready_us = start + duration_us
         for log in self.logs:
             log.kernel(name, queue.number, start, queue.ready_us, flops, bytes_read, bytes_written, line)
 
@@ -282,8 +278,11 @@ class Machine:
 
     def queue_of_communicator(self) -> Queue:
         """A new queue outside the pools, for collectives alone."""
-        queue = Queue(len(self.queues), assumed.HIGHEST_PRIORITY, communicates=True)
+        return self._another(Queue(len(self.queues), assumed.HIGHEST_PRIORITY, communicates=True))
+
+    def _another(self, queue: Queue) -> Queue:
         self.queues[queue.number] = queue
+        self.allocator.several_queues()
         return queue
 
     def post(self, queue: Queue, op: str, reads, writes) -> EventSnapshot:
@@ -351,7 +350,7 @@ class Machine:
     # ---- memory
 
     def malloc(self, nbytes: int) -> Block:
-        return self.allocator.malloc(nbytes, self.current.number)
+        return self.allocator.malloc(nbytes, (self._thread.queue or self.queues[0]).number)
 
     def _malloc_cost(self) -> None:
         self.host_us += assumed.CUDA_MALLOC_US

@@ -17,17 +17,28 @@ class Multiprocessors:
         self._capacity = card.multiprocessors * multiprocessor(card.capability).max_threads
         self._least = 1 / card.multiprocessors
         self._running: deque[tuple[int, float, float, float]] = deque()
+        self._alone_from, self._alone_until, self._alone_threads = 0.0, -1.0, 0
 
-    def start(self, number, earliest, duration, threads, several: bool, now_us: float) -> float:
-        """When a kernel that could start at ``earliest`` does; microseconds.
+    def run_alone(self, begin: float, end: float, threads: int) -> None:
+        """A kernel of the first stream, while there is no other, runs from ``begin`` to ``end``; microseconds.
 
-        ``number``: its stream. ``several``: whether there are others. ``now_us``: the host's
-        clock, before which no later kernel starts.
+        Nothing can overlap: the newest run of kernels without a gap is all that a later stream needs.
         """
-        share = min(1.0, max(self._least, threads / self._capacity))
-        if not several:
-            self._keep_one(number, earliest, earliest + duration, share)
-            return earliest
+        if begin > self._alone_until:
+            self._alone_from, self._alone_threads = begin, max(1, threads)
+        elif threads > self._alone_threads:
+            self._alone_threads = threads
+        self._alone_until = end
+
+    def start(self, number: int, earliest: float, duration: float, threads: int, now_us: float) -> float:
+        """When a kernel that could start at ``earliest`` does, where there are several streams; microseconds.
+
+        ``number``: its stream. ``now_us``: the host's clock, before which no later kernel starts.
+        """
+        if self._alone_threads:
+            self._running.append((0, self._alone_from, self._alone_until, self._share(self._alone_threads)))
+            self._alone_threads = 0
+        share = self._share(threads)
         self._forget_before(now_us)
         begin = self._first_gap(number, earliest, duration, share)
         self._running.append((number, begin, begin + duration, share))
@@ -41,13 +52,8 @@ class Multiprocessors:
                 return begin
         raise AssertionError("after the last kernel the card is free")
 
-    def _keep_one(self, number: int, begin: float, end: float, share: float) -> None:
-        # With one stream nothing can overlap: the run without a gap is all a later stream needs.
-        if self._running and self._running[-1][2] >= begin:
-            _, begin, _, before = self._running[-1]
-            share = max(share, before)
-        self._running.clear()
-        self._running.append((number, begin, end, share))
+    def _share(self, threads: int) -> float:
+        return min(1.0, max(self._least, threads / self._capacity))
 
     def _forget_before(self, time_us: float) -> None:
         while self._running and self._running[0][2] <= time_us:

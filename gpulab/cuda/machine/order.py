@@ -89,19 +89,16 @@ class AccessHistory:
         The tenant may be another queue's: a tensor is made in one stream and first written in
         another. For work of the same queue the order is given.
         """
-        self.writes = [self._left(a, size) for a in self.writes]
-        self.reads = [self._left(a, size) for a in self.reads]
+        self.writes = [as_former(a, self.base, size) for a in self.writes]
+        self.reads = [as_former(a, self.base, size) for a in self.reads]
 
-    def _left(self, access: Access, size: int) -> Access:
-        if access.former:
-            return access
-        high = self.base + min(access.high, size)
-        return access._replace(low=self.base + access.low, high=high, former=True)
+    def all(self) -> list[Access]:
+        return self.reads + self.writes
 
     def join(self, other: "AccessHistory") -> None:
         """The free memory behind is one with this."""
-        self.writes = _short(self.writes + other.writes)
-        self.reads = _short(self.reads + other.reads)
+        self.writes = short(self.writes + other.writes)
+        self.reads = short(self.reads + other.reads)
 
     def part(self, base: int, size: int) -> "AccessHistory":
         """Of free memory: the history of ``size`` bytes from address ``base`` on."""
@@ -122,13 +119,21 @@ class AccessHistory:
         return None
 
     def _without_covered(self, accesses: list[Access], now: Access, any_queue: bool = False) -> list[Access]:
-        return _short([a for a in accesses if not (self._covers(now, a) and (any_queue or a.queue == now.queue))])
+        return short([a for a in accesses if not (self._covers(now, a) and (any_queue or a.queue == now.queue))])
 
     def _covers(self, now: Access, was: Access) -> bool:
         low, high = self._span(was)
         if now.cells is not None:
             return now.cells == was.cells and now.low == low
         return now.low <= low and high <= now.high
+
+
+def as_former(access: Access, base: int, size: int) -> Access:
+    """What it is once its storage, of ``size`` bytes from address ``base`` on, is gone."""
+    if access.former:
+        return access
+    queue, epoch, op, line, low, high, writes, cells, _ = access
+    return Access(queue, epoch, op, line, base + low, base + min(high, size), writes, cells, True)
 
 
 def _share_a_byte(one: Access, other: Access, distance: int) -> bool:
@@ -139,15 +144,19 @@ def _share_a_byte(one: Access, other: Access, distance: int) -> bool:
 
 
 def _within(accesses: list[Access], low: int, high: int) -> list[Access]:
-    return [_clipped(a, low, high) for a in accesses if a.low < high and low < a.high]
+    return [clipped(a, low, high) for a in accesses if a.low < high and low < a.high]
 
 
-def _clipped(access: Access, low: int, high: int) -> Access:
+def clipped(access: Access, low: int, high: int) -> Access:
+    """Its part in ``[low, high)``."""
+    if low <= access.low and access.high <= high:
+        return access
     cells = access.cells if low <= access.low else None
     return access._replace(low=max(access.low, low), high=min(access.high, high), cells=cells)
 
 
-def _short(accesses: list[Access]) -> list[Access]:
+def short(accesses: list[Access]) -> list[Access]:
+    """At most so many that a long run of a program stays fast."""
     if len(accesses) < _LONG:
         return accesses
     former, own = [a for a in accesses if a.former], [a for a in accesses if not a.former]

@@ -1,5 +1,9 @@
 """The allocator's counters, under the names that ``torch.cuda.memory_stats`` gives them."""
 
+from array import array
+
+import numpy as np
+
 POOLS = ("all", "large_pool", "small_pool")
 BY_POOL = (
     "allocation",
@@ -20,27 +24,39 @@ COUNTS = (
     "num_device_alloc",
     "num_device_free",
 )
+_COLUMNS = 9
+_MANY = 4096 * _COLUMNS
 
 
 class Counter:
-    """A quantity now, at its peak, and its rises and falls added up."""
+    """A quantity now, at its peak, and its rises added up; ``freed``: its falls."""
 
-    __slots__ = ("current", "peak", "allocated", "freed")
+    __slots__ = ("current", "peak", "allocated", "_at_reset")
 
     def __init__(self) -> None:
-        self.current = self.peak = self.allocated = self.freed = 0
+        self.current = self.peak = self.allocated = self._at_reset = 0
+
+    @property
+    def freed(self) -> int:
+        return self.allocated - (self.current - self._at_reset)
 
     def add(self, amount: int) -> None:
         self.current += amount
-        if amount > 0:
-            self.allocated += amount
-            if self.current > self.peak:
-                self.peak = self.current
-        else:
-            self.freed -= amount
+        self.allocated += max(amount, 0)
+        self.peak = max(self.peak, self.current)
+
+    def add_all(self, rises: np.ndarray, falls: np.ndarray) -> None:
+        """One change after another, int64: each falls and then rises."""
+        running = self.current + np.cumsum(rises - falls)
+        self.current = int(running[-1])
+        self.allocated += int(rises.sum())
+        self.peak = max(self.peak, int(running.max()))
+
+    def reset_accumulated(self) -> None:
+        self.allocated, self._at_reset = 0, self.current
 
     def as_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in ("current", "peak", "allocated", "freed")}
 
 
 class PoolStats:
@@ -52,66 +68,62 @@ class PoolStats:
         for name in BY_POOL:
             setattr(self, name, Counter())
 
-    def take(self, size: int, requested: int) -> None:
-        """A block of ``size`` bytes goes into use. On every operation's path: no calls within."""
-        for counter, amount in (
-            (self.allocation, 1),
-            (self.active, 1),
-            (self.allocated_bytes, size),
-            (self.active_bytes, size),
-            (self.requested_bytes, requested),
+    def add_all(self, changes: np.ndarray) -> None:
+        """Rows as :meth:`Stats.changed` writes them."""
+        _, used, active, size, requested, were_split, split_bytes, are_split, left_bytes = changes.T
+        for counter, sign, amount in (
+            (self.allocation, used, 1),
+            (self.allocated_bytes, used, size),
+            (self.active, active, 1),
+            (self.active_bytes, active, size),
+            (self.requested_bytes, active, requested),
         ):
-            counter.allocated += amount
-            counter.current = now = counter.current + amount
-            if now > counter.peak:
-                counter.peak = now
-
-    def free(self, size: int) -> None:
-        """Its storage is gone."""
-        self.allocation.current -= 1
-        self.allocation.freed += 1
-        self.allocated_bytes.current -= size
-        self.allocated_bytes.freed += size
-
-    def release(self, size: int, requested: int) -> None:
-        """No stream uses it any more."""
-        self.active.current -= 1
-        self.active.freed += 1
-        self.active_bytes.current -= size
-        self.active_bytes.freed += size
-        self.requested_bytes.current -= requested
-        self.requested_bytes.freed += requested
-
-    def split_remains(self, size: int) -> None:
-        """A free block is left over of a split one."""
-        for counter, amount in ((self.inactive_split, 1), (self.inactive_split_bytes, size)):
-            counter.allocated += amount
-            counter.current = now = counter.current + amount
-            if now > counter.peak:
-                counter.peak = now
-
-    def split_is_gone(self, size: int) -> None:
-        """Such a block is in use again, or merged."""
-        self.inactive_split.current -= 1
-        self.inactive_split.freed += 1
-        self.inactive_split_bytes.current -= size
-        self.inactive_split_bytes.freed += size
+            counter.add_all((sign > 0) * amount, (sign < 0) * amount)
+        self.inactive_split.add_all(are_split, were_split)
+        self.inactive_split_bytes.add_all(left_bytes, split_bytes)
 
 
 class Stats:
-    """All counters of one allocator: both pools together, and each by itself."""
+    """All counters of one allocator: both pools together, and each by itself.
+
+    What each operation's allocation changes is written down, and added up when somebody asks.
+    """
 
     def __init__(self) -> None:
-        self.all, self.large, self.small = PoolStats(), PoolStats(), PoolStats()
+        self._pools = {name: PoolStats() for name in POOLS}
+        self._changes = array("q")
         self.counts = dict.fromkeys(COUNTS, 0)
 
-    def of(self, small: bool) -> tuple[PoolStats, PoolStats]:
-        """The counters that a block of the small or the large pool moves."""
-        return (self.all, self.small) if small else (self.all, self.large)
+    def changed(self, small, used, active, size, requested, were_split, split_bytes, are_split, left_bytes) -> None:
+        """A block goes into use or out of it.
+
+        ``small``: of the small pool. ``used``, ``active``: 1, 0 or -1, whether a storage takes it or leaves it, and whether
+        its ``size`` bytes are kept for streams; ``requested``: bytes that the storage asked for. Free parts of split
+        blocks: ``were_split`` with ``split_bytes`` are no longer, ``are_split`` with ``left_bytes`` are from now on.
+        """
+        self._changes.extend((small, used, active, size, requested, were_split, split_bytes, are_split, left_bytes))
+        if len(self._changes) >= _MANY:
+            self.pools()
+
+    def pools(self) -> dict[str, PoolStats]:
+        """By name, with all that has been written down."""
+        if self._changes:
+            changes = np.frombuffer(self._changes, dtype=np.int64).reshape(-1, _COLUMNS)
+            self._changes = array("q")
+            small = changes[:, 0] != 0
+            for name, of_pool in zip(POOLS, (changes, changes[~small], changes[small])):
+                if len(of_pool):
+                    self._pools[name].add_all(of_pool)
+        return self._pools
+
+    @property
+    def all(self) -> PoolStats:
+        """Of both pools together."""
+        return self.pools()["all"]
 
     def add(self, name: str, small: bool, amount: int) -> None:
-        for pool in self.of(small):
-            getattr(pool, name).add(amount)
+        for pool in ("all", "small_pool" if small else "large_pool"):
+            getattr(self._pools[pool], name).add(amount)
 
     def reset_peaks(self) -> None:
         for counter in self._counters():
@@ -119,15 +131,15 @@ class Stats:
 
     def reset_accumulated(self) -> None:
         for counter in self._counters():
-            counter.allocated = counter.freed = 0
+            counter.reset_accumulated()
         self.counts = dict.fromkeys(COUNTS, 0)
 
     def _counters(self):
-        return (getattr(pool, name) for pool in (self.all, self.large, self.small) for name in BY_POOL)
+        return (getattr(pool, name) for pool in self.pools().values() for name in BY_POOL)
 
     def as_nested_dict(self) -> dict:
         """What ``torch._C._cuda_memoryStats`` returns."""
-        pools = dict(zip(POOLS, (self.all, self.large, self.small)))
+        pools = self.pools()
         nested = {name: {key: getattr(pool, name).as_dict() for key, pool in pools.items()} for name in BY_POOL}
         nested.update({name: Counter().as_dict() for name in ONCE})
         return {**nested, **self.counts, "max_split_size": -1}
