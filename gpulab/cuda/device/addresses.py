@@ -35,7 +35,7 @@ class Place:
     def __init__(self, held: Held) -> None:
         self.address, self.nbytes = held.block.address, held.nbytes
         self.segment = held.block.segment.address
-        self.resident: weakref.ref | None = held.watcher
+        self.resident: weakref.ref | None = held
         self.left: torch.UntypedStorage | None = None
 
     @property

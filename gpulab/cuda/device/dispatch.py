@@ -130,7 +130,10 @@ def _run(cls, device, rule, func, args, kwargs, inputs):
     result = _tagged(cls, out, outputs)
     if rule.name in _HOST_RESULTS:
         result = _left_on_host(_HOST_RESULTS[rule.name], out, result, outputs)
-    _account(device, rule, args, kwargs, inputs, outputs, result, in_tf32)
+    if rule.kernel:
+        _launch(device, rule, args, kwargs, inputs, outputs, result, in_tf32)
+    else:
+        _hold(device.memory, rule, outputs)
     if device.capture is not None:
         call = functools.partial(tf32.computed, func, rule.factors) if in_tf32 else rule.own or func
         device.capture.record(cls, call, args, kwargs, outputs, rule)
@@ -210,20 +213,19 @@ def _tagged(cls, out, outputs: list | None):
     return out
 
 
-def _account(device, rule, args, kwargs, inputs, outputs, result, in_tf32) -> None:
-    """Memory for what is new, and the kernel."""
-    memory = device.memory
-    if rule.resizes:
-        for tensor in outputs:
+def _hold(memory, rule, outputs) -> None:
+    for tensor in outputs:
+        if rule.resizes:
             memory.resized(tensor.untyped_storage())
-    if rule.kernel:
-        _launch(device.machine, memory, rule, args, kwargs, inputs, outputs, result, in_tf32)
-    else:
-        for tensor in outputs:
+        else:
             memory.of(tensor)
 
 
-def _launch(machine, memory, rule, args, kwargs, inputs, outputs, result, in_tf32) -> None:
+def _launch(device, rule, args, kwargs, inputs, outputs, result, in_tf32) -> None:
+    """Memory for what is new, and the kernel."""
+    machine, memory = device.machine, device.memory
+    if rule.resizes:
+        _hold(memory, rule, outputs)
     written = _written(rule, args, kwargs, outputs) if rule.writes_by_name else outputs
     reads, bytes_read, elements = _uses(memory, inputs)
     writes, bytes_written, made = _uses(memory, written)

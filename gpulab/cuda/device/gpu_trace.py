@@ -3,10 +3,6 @@
 from gpulab.compat.cuda import ACTIVATE_GPU_TRACE, gpu_trace
 from gpulab.cuda.device.patches import Patches
 
-_REGISTRIES = {
-    name.removesuffix("Callbacks"): hooks for name, hooks in vars(gpu_trace).items() if name.endswith("Callbacks")
-}
-
 
 def install(patches: Patches) -> None:
     """Its switch: the hooks are called whenever somebody has registered."""
@@ -20,9 +16,13 @@ def handle(number: int) -> int:
 
 def tell(kind: str, *facts) -> None:
     """Call the hooks of this kind: ``EventRecord``, ``StreamSynchronization``, ..."""
-    registry = _REGISTRIES[kind]
-    if registry.callback_list:
-        registry.fire_callbacks(*facts)
+    if listeners(kind):
+        getattr(gpu_trace, f"{kind}Callbacks").fire_callbacks(*facts)
+
+
+def listeners(kind: str) -> list:
+    """The hooks of this kind, now and later."""
+    return getattr(gpu_trace, f"{kind}Callbacks").callback_list
 
 
 def tell_wait(reason: str, number: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 from gpulab.cards import constants as assumed
-from gpulab.cuda.device.gpu_trace import tell
+from gpulab.cuda.device.gpu_trace import listeners, tell
 from gpulab.cuda.errors import NotModelled
 from gpulab.cuda.machine.allocator import OutOfMemory
 from gpulab.cuda.machine.blocks import Block
@@ -21,19 +21,16 @@ from gpulab.cuda.machine.strides import cells_of
 _MOST_WATCHED_BYTES = 1 << 24
 """Of page-locked memory that a copy reads, and that is looked at until the copy has ended."""
 
+_TOLD_OF_ALLOCATION, _TOLD_OF_DEALLOCATION = listeners("MemoryAllocation"), listeners("MemoryDeallocation")
 
-class Held:
-    """A storage on the device: its block, its size in bytes, and the host address of what stands for it.
 
-    ``place``: what CUDA graphs know of it, weakly; None where none uses it.
+class Held(weakref.ref):
+    """A storage on the device, weakly: its block, its size in bytes, and the host address of what stands for it.
+
+    ``key``: the address of the storage itself. ``place``: what CUDA graphs know of it, weakly; None where none uses it.
     """
 
-    __slots__ = ("block", "accesses", "nbytes", "here", "watcher", "place")
-
-    def __init__(self, block: Block | None, nbytes: int, here: int) -> None:
-        self.block, self.nbytes, self.here = block, nbytes, here
-        self.accesses = AccessHistory() if block is None else block.accesses
-        self.watcher = self.place = None
+    __slots__ = ("key", "block", "accesses", "nbytes", "here", "place")
 
 
 class DeviceMemory:
@@ -47,6 +44,7 @@ class DeviceMemory:
         self._machine = machine
         self.held: dict[int, Held] = {}
         self.on_new = self.on_leave = None
+        self._on_end = self._freed
         self._busy, self._late = False, []
         self._reserved: Block | None = None
 
@@ -73,10 +71,13 @@ class DeviceMemory:
         """A new storage: take memory for it."""
         key, nbytes = storage._cdata, storage.nbytes()
         address = storage.data_ptr()
-        held = Held(self._block(nbytes) if nbytes else None, nbytes, address)
-        held.watcher = weakref.ref(storage, lambda _: self._freed(key, address))
-        self.held[key] = held
-        tell("MemoryAllocation", address)
+        take = self._malloc if self._reserved is None else self._block
+        block = take(nbytes) if nbytes else None
+        self.held[key] = held = Held(storage, self._on_end)
+        held.key, held.block, held.nbytes, held.here, held.place = key, block, nbytes, address, None
+        held.accesses = AccessHistory() if block is None else block.accesses
+        if _TOLD_OF_ALLOCATION:
+            tell("MemoryAllocation", address)
         if self.on_new is not None:
             self.on_new(storage)
         return held
@@ -153,10 +154,12 @@ class DeviceMemory:
         finally:
             self._busy = False
 
-    def _freed(self, key: int, address: int) -> None:
-        held = self.held.pop(key, None)
-        tell("MemoryDeallocation", address)
-        if held is not None and held.block is not None:
+    def _freed(self, held: Held) -> None:
+        if self.held.get(held.key) is held:
+            del self.held[held.key]
+        if _TOLD_OF_DEALLOCATION:
+            tell("MemoryDeallocation", held.here)
+        if held.block is not None:
             if self.on_leave is not None:
                 # Storages of PyTorch are freed after their weak references: the bytes are still there.
                 self.on_leave(held, held.nbytes)

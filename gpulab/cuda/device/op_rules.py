@@ -66,7 +66,7 @@ _RESIZES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OpRule:
     """What the dispatcher needs to know of one operation, found out once.
 

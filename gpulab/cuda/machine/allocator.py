@@ -80,7 +80,7 @@ class Allocator:
         is_split = should_split(block, size)
         if is_split:
             pool.add(block.split(size))
-        block.allocated, block.requested, size = True, requested, block.size
+        block.allocated, block.is_free, block.requested, size = True, False, requested, block.size
         rest = split_bytes - size
         self.stats.changed(small, 1, 1, size, requested, was_split, was_split * split_bytes, is_split, rest)
         if self.trace is not None:
@@ -146,10 +146,10 @@ class Allocator:
             block.accesses.leave(block.size)
         else:
             self._former.leave(block.accesses, block.size)
-        size, requested, merged = block.size, block.requested, 0
+        size, requested, merged, block.is_free = block.size, block.requested, 0, True
         if self.trace is not None:
             self.trace("free_completed", block.address, size, block.stream)
-        pool = block.segment.pools.of(block.small)
+        pool = block.segment.pool
         for free in (block.next, block.previous):
             if free is not None and free.is_free:
                 pool.remove(free)

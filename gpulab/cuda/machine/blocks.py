@@ -13,11 +13,14 @@ ROUND_LARGE = 2 << 20
 
 
 class Block:
-    """A run of device bytes inside a segment; free or holding one storage."""
+    """A run of device bytes inside a segment.
+
+    ``allocated``: it holds a storage. ``waiting``: for so many streams it is kept after that. ``is_free``: neither.
+    """
 
     __slots__ = (
         "address", "size", "requested", "stream", "segment", "previous", "next",
-        "allocated", "waiting", "stream_uses", "accesses", "small",
+        "allocated", "waiting", "is_free", "stream_uses", "accesses", "small",
     )  # fmt: skip
 
     def __init__(self, address: int, size: int, stream: int, segment: "Segment", small: bool):
@@ -26,18 +29,13 @@ class Block:
         self.previous: Block | None = None
         self.next: Block | None = None
         self.requested = 0
-        self.allocated = False
-        self.waiting = 0
+        self.allocated, self.waiting, self.is_free = False, 0, True
         self.stream_uses: frozenset[int] = frozenset()
         self.accesses = AccessHistory(address)
 
     @property
     def is_split(self) -> bool:
         return self.previous is not None or self.next is not None
-
-    @property
-    def is_free(self) -> bool:
-        return not self.allocated and not self.waiting
 
     def split(self, size: int) -> "Block":
         """Keep the first ``size`` bytes; returns the block of those that remain."""
@@ -63,12 +61,13 @@ class Block:
 
 
 class Segment:
-    """Bytes that one cudaMalloc returned. ``pools``: where its free blocks wait."""
+    """Bytes that one cudaMalloc returned. ``pool``: where its free blocks wait, in the ``pools`` of their owner."""
 
-    __slots__ = ("address", "size", "stream", "small", "pools", "first")
+    __slots__ = ("address", "size", "stream", "small", "pools", "pool", "first")
 
     def __init__(self, address: int, size: int, stream: int, small: bool, pools: "Pools"):
-        self.address, self.size, self.stream, self.small, self.pools = address, size, stream, small, pools
+        self.address, self.size, self.stream, self.small = address, size, stream, small
+        self.pools, self.pool = pools, pools.of(small)
         self.first = Block(address, size, stream, self, small)
 
     def blocks(self):
@@ -95,10 +94,9 @@ class Pool:
     def best_fit(self, size: int, stream: int) -> Block | None:
         """Take out the smallest block of ``stream`` that holds ``size`` bytes."""
         entries = self._by_stream.get(stream)
-        if not entries:
+        if not entries or entries[-1][0] < size:
             return None
-        position = bisect_left(entries, (size,))
-        return entries.pop(position)[2] if position < len(entries) else None
+        return entries.pop(bisect_left(entries, (size,)))[2]
 
     def whole_segments(self) -> list[Block]:
         """The free blocks that are all of their segment."""
@@ -121,7 +119,7 @@ class Pools:
 
 def round_size(size: int) -> int:
     """Bytes that an allocation of ``size`` bytes takes from its block."""
-    return max(MIN_BLOCK, -(-size // MIN_BLOCK) * MIN_BLOCK)
+    return -(-size // MIN_BLOCK) * MIN_BLOCK or MIN_BLOCK
 
 
 def segment_size(rounded: int) -> int:

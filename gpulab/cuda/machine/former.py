@@ -11,6 +11,7 @@ from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.order import WHOLE, Access, AccessHistory, as_former, clipped, short
 
 _MANY = 1024
+_NOTHING: list[Access] = []
 
 
 class FormerAccesses:
@@ -23,10 +24,10 @@ class FormerAccesses:
 
     def leave(self, accesses: AccessHistory, size: int) -> None:
         """A storage in a block of ``size`` bytes is freed: its accesses go from the block to here."""
-        own, place = accesses.reads + accesses.writes, (accesses.base, size)
-        before = self._left.get(place)
-        if before is None or not _is_all_written(accesses):
-            own = own + (before or [])
+        place, own = (accesses.base, size), accesses.reads + accesses.writes
+        before = self._left.get(place, _NOTHING)
+        if not before or not accesses.writes or accesses.writes[0].high < WHOLE:
+            own += before
             self._added += 1
         self._left[place] = own
         accesses.reads, accesses.writes = [], []
@@ -45,10 +46,6 @@ class FormerAccesses:
 
     def _all(self) -> list[Access]:
         return self._kept + [as_former(a, *place) for place, accesses in self._left.items() for a in accesses]
-
-
-def _is_all_written(accesses: AccessHistory) -> bool:
-    return bool(accesses.writes) and accesses.writes[0].high == WHOLE
 
 
 def _not_covered(accesses: list[Access], since: Iterable[Access]) -> list[Access]:

@@ -10,7 +10,7 @@ from gpulab.cards.cards import Card
 from gpulab.cuda.machine.allocator import Allocator
 from gpulab.cuda.machine.blocks import Block
 from gpulab.cuda.machine.multiprocessors import Multiprocessors
-from gpulab.cuda.machine.order import ALL, HOST, WHOLE, Access, AccessHistory, Extent, merge
+from gpulab.cuda.machine.order import ALL, HOST, WHOLE, Access, AccessHistory, Extent, access_of, merge
 
 
 class Queue:
@@ -225,17 +225,19 @@ class Machine:
             self._touch_alone(self.current.epoch, name, line, reads, writes)
 
     def _start(self, name, duration_us, threads, flops, reads, writes, bytes_read, bytes_written):
-        queue, now = self._thread.queue or self.queues[0], self.host_us
-        self._follow_host(queue)
-        start = queue.ready_us if queue.ready_us > now else now
-        queue.epoch += 1
         line = self.find_line() if self.logs else None
-        if len(self.queues) > 1:
-            start = self._multiprocessors.start(queue.number, start, duration_us, threads, now)
-            self._touch(queue, name, line, [self.uses(*r) for r in reads], [self.uses(*w) for w in writes])
-        else:
-            self._multiprocessors.run_alone(start, start + duration_us, threads)
+        if len(self.queues) == 1:
+            queue = self.queues[0]
+            start = self._multiprocessors.start_alone(max(self.host_us, queue.ready_us), duration_us, threads)
+            queue.epoch += 1
             self._touch_alone(queue.epoch, name, line, reads, writes)
+        else:
+            queue = self.current
+            self._follow_host(queue)
+            earliest = max(self.host_us, queue.ready_us)
+            start = self._multiprocessors.start(queue.number, earliest, duration_us, threads, self.host_us)
+            queue.epoch += 1
+            self._touch(queue, name, line, [self.uses(*r) for r in reads], [self.uses(*w) for w in writes])
         queue.ready_us = start + duration_us
         for log in self.logs:
             log.kernel(name, queue.number, start, queue.ready_us, flops, bytes_read, bytes_written, line)
@@ -350,7 +352,7 @@ class Machine:
     # ---- memory
 
     def malloc(self, nbytes: int) -> Block:
-        return self.allocator.malloc(nbytes, (self._thread.queue or self.queues[0]).number)
+        return self.allocator.malloc(nbytes, self.current.number if len(self.queues) > 1 else 0)
 
     def _malloc_cost(self) -> None:
         self.host_us += assumed.CUDA_MALLOC_US
@@ -383,11 +385,11 @@ class Machine:
     def _touch_alone(self, epoch: int, op: str, line, reads, writes) -> None:
         # One queue is in order with itself: only what a later queue must know is kept.
         if reads:
-            read = [Access(0, epoch, op, line, 0, WHOLE, False)]
+            read = [access_of((0, epoch, op, line, 0, WHOLE, False, None, False))]
             for accesses, _ in reads:
                 accesses.reads = read
         if writes:
-            written = [Access(0, epoch, op, line, 0, WHOLE, True)]
+            written = [access_of((0, epoch, op, line, 0, WHOLE, True, None, False))]
             for accesses, _ in writes:
                 accesses.reads, accesses.writes = [], written
 

@@ -19,8 +19,8 @@ class Multiprocessors:
         self._running: deque[tuple[int, float, float, float]] = deque()
         self._alone_from, self._alone_until, self._alone_threads = 0.0, -1.0, 0
 
-    def run_alone(self, begin: float, end: float, threads: int) -> None:
-        """A kernel of the first stream, while there is no other, runs from ``begin`` to ``end``; microseconds.
+    def start_alone(self, begin: float, duration: float, threads: int) -> float:
+        """When a kernel of the first stream, while there is no other, starts: at ``begin``; microseconds.
 
         Nothing can overlap: the newest run of kernels without a gap is all that a later stream needs.
         """
@@ -28,7 +28,8 @@ class Multiprocessors:
             self._alone_from, self._alone_threads = begin, max(1, threads)
         elif threads > self._alone_threads:
             self._alone_threads = threads
-        self._alone_until = end
+        self._alone_until = begin + duration
+        return begin
 
     def start(self, number: int, earliest: float, duration: float, threads: int, now_us: float) -> float:
         """When a kernel that could start at ``earliest`` does, where there are several streams; microseconds.
