@@ -10,13 +10,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from gpulab.compat.autograd import current_graph_task
 from gpulab.compat.dispatch import DispatchMode
-from gpulab.compat.pytree import tree_leaves
 from gpulab.memory.categories import Bytes
 from gpulab.memory.lifetimes import Ledger, Moment
 from gpulab.memory.owners import Owners, storages
 from gpulab.memory.resizes import heard
 from gpulab.memory.table import table
 from gpulab.observe import records
+from gpulab.observe.arguments import tensors_of
 from gpulab.observe.device import record_held
 from gpulab.observe.errors import InstrumentError
 
@@ -90,7 +90,7 @@ class _Watch(DispatchMode):
         self.operations += 1
         if func.namespace != "profiler":
             self.ledger.begin(Moment(func._schema.name.replace("::", "."), phase))
-        for tensor in tree_leaves((args, kwargs, out)):
+        for tensor in tensors_of((*args, *(kwargs or {}).values(), out)):
             self._meet(tensor)
         self.ledger.settle()
         return out

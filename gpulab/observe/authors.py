@@ -77,7 +77,7 @@ class AuthorLedger:
 
     def before(self, func: OpOverload, args: tuple, kwargs: dict) -> None:
         """``func`` is about to run: what it will write to is as the operation before left it, or strange."""
-        if not _writes_in_place(func):
+        if not _written_places(func):
             return
         for tensor in _written_arguments(func, args, kwargs):
             key = tensor.untyped_storage()._cdata
@@ -100,7 +100,9 @@ class AuthorLedger:
             read = outside = frozenset()
         outside = outside.union(*(write.outside for key in read for write in self._writes.get(key, ())))
         made = (*results, *_written_arguments(func, args, kwargs))
-        on_host = not any(isinstance(value, torch.Tensor) and value.is_cuda for value in (*args, *made))
+        on_host = not any(value.is_cuda for value in made) and not any(
+            isinstance(value, torch.Tensor) and value.is_cuda for value in args
+        )
         for tensor in made:
             if tensor.numel() and tensor.layout is torch.strided:
                 size = tensor.element_size()
@@ -201,10 +203,16 @@ def _computes(func: OpOverload) -> bool:
 
 
 @functools.cache
-def _writes_in_place(func: OpOverload) -> bool:
-    return any(argument.alias_info is not None and argument.alias_info.is_write for argument in func._schema.arguments)
+def _written_places(func: OpOverload) -> tuple[tuple[int, str], ...]:
+    """Of each argument that ``func`` writes its position and its name."""
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
 
 
+@functools.cache
 def _takes_only_a_shape(func: OpOverload) -> bool:
     name = func._schema.name.removeprefix("aten::")
     return name.endswith("_like") or name.startswith("new_")
@@ -215,10 +223,8 @@ def _takes_tensors(func: OpOverload) -> bool:
 
 
 def _written_arguments(func: OpOverload, args: tuple, kwargs: dict) -> Iterable[torch.Tensor]:
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[position] if position < len(args) else kwargs.get(argument.name)
+    for position, name in _written_places(func):
+        value = args[position] if position < len(args) else kwargs.get(name)
         for tensor in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(tensor, torch.Tensor):
                 yield tensor

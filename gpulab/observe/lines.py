@@ -5,7 +5,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from types import FrameType
+from types import CodeType, FrameType
 
 from gpulab.observe.records import SourceLine
 
@@ -27,20 +27,20 @@ def _folders_of_libraries(path: list[str]) -> tuple[str, ...]:
 _NOT_LEARNERS = _folders_of_libraries(sys.path)
 
 
-_LIBRARIES: dict[str, dict] = {}
-"""By name the namespaces of modules that belong to libraries: to ask a frame for its code raises an audit event each time."""
+_LIBRARIES: dict[int, dict] = {}
+"""By ``id`` the namespaces of modules that belong to libraries: to ask a frame for its code raises an audit event each time."""
 
 
 def is_learners(frame: FrameType) -> bool:
     """Whether no library owns the code that the frame runs."""
     space = frame.f_globals
-    name = dict.get(space, "__name__")
-    if type(name) is str and _LIBRARIES.get(name) is space:
+    if id(space) in _LIBRARIES:
         return False
     if is_learners_file(frame.f_code.co_filename):
         return True
+    name = dict.get(space, "__name__")
     if type(name) is str and name != "__main__":
-        _LIBRARIES[name] = space
+        _LIBRARIES[id(space)] = space
     return False
 
 
@@ -53,7 +53,8 @@ def is_learners_file(name: str) -> bool:
 def learners_line() -> SourceLine | None:
     """The innermost line on this thread's stack that no library owns, or None."""
     frame = sys._getframe(1)
-    while frame is not None and not is_learners(frame):
+    # Most frames are a library's, and on every operation's path: they are passed without a call.
+    while frame is not None and (id(frame.f_globals) in _LIBRARIES or not is_learners(frame)):
         frame = frame.f_back
     return None if frame is None else source_line(frame)
 
@@ -61,5 +62,17 @@ def learners_line() -> SourceLine | None:
 def source_line(frame: FrameType, number: int | None = None) -> SourceLine:
     """The line that ``frame`` is at, or was at: ``number``."""
     code, number = frame.f_code, frame.f_lineno if number is None else number
-    text = linecache.getline(code.co_filename, number).strip()
-    return SourceLine(code.co_filename, number, text, code.co_name)
+    _, line = _LINES.get((id(code), number), (None, None))
+    if line is None:
+        text = linecache.getline(code.co_filename, number).strip()
+        line = SourceLine(code.co_filename, number, text, code.co_name)
+        if text:
+            if len(_LINES) >= _MOST_LINES:
+                _LINES.clear()
+            _LINES[id(code), number] = code, line
+    return line
+
+
+_MOST_LINES = 1 << 14
+_LINES: dict[tuple[int, int], tuple[CodeType, SourceLine]] = {}
+"""By the ``id`` of the code, which is kept alive, and the line's number: an operation in a loop asks each time."""

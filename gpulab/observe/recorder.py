@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 
 from gpulab.compat.dispatch import DispatchMode
-from gpulab.compat.pytree import tree_leaves
 from gpulab.observe import device
+from gpulab.observe.arguments import tensors_of
 from gpulab.observe.authors import AuthorLedger
 from gpulab.observe.causal_bias import causal_biases_can_be_made
 from gpulab.observe.copies import copy_kind
@@ -46,7 +46,8 @@ class Recorder(DispatchMode):
         self.ops_seen += 1
         if self._checking:
             return func(*args, **(kwargs or {}))
-        tensors_in = _tensors((args, kwargs))
+        kwargs = kwargs or {}
+        tensors_in = tensors_of((*args, *kwargs.values()))
         name = func._schema.name.replace("::", ".")
         if self.saved is not None:
             self.saved.operation(name)
@@ -56,10 +57,10 @@ class Recorder(DispatchMode):
             for tensor in tensors_in:
                 self.storages.met_as_argument(tensor)
         read, outside = self.storages.sources(tensors_in)
-        self.authors.before(func, args, kwargs or {})
-        result = func(*args, **(kwargs or {}))
-        results = _tensors(result)
-        self.authors.operation(func, args, kwargs or {}, results, read, outside)
+        self.authors.before(func, args, kwargs)
+        result = func(*args, **kwargs)
+        results = tensors_of((result,))
+        self.authors.operation(func, args, kwargs, results, read, outside)
         self._record(name, tensors_in, results)
         return result
 
@@ -106,10 +107,6 @@ class Recorder(DispatchMode):
                 "observe() did not see an operation that it ran itself: something switched "
                 "PyTorch's dispatch modes off. Run the block again in a fresh kernel."
             )
-
-
-def _tensors(tree) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 @contextmanager
