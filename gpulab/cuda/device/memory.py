@@ -300,10 +300,12 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 def extent(tensor: torch.Tensor) -> Extent:
     """The bytes of its storage that ``tensor`` touches."""
-    low, high = byte_range(tensor)
-    if tensor.is_nested or tensor.is_contiguous():
-        return Extent(low, high)
-    return Extent(low, high, cells_of(tensor.shape, tensor.stride(), tensor.element_size()))
+    if tensor.is_nested:
+        return Extent(*byte_range(tensor))
+    if tensor.is_contiguous():
+        low = tensor.storage_offset() * tensor.element_size()
+        return Extent(low, low + tensor.nbytes)
+    return Extent(*byte_range(tensor), cells_of(tensor.shape, tensor.stride(), tensor.element_size()))
 
 
 def use(accesses: AccessHistory, tensor: torch.Tensor) -> tuple[AccessHistory, Extent]:

@@ -377,7 +377,8 @@ class Machine:
     def _touch(self, queue: Queue, op: str, line, reads, writes) -> None:
         for histories, is_write in ((reads, False), (writes, True)):
             for accesses, extent in histories:
-                access = Access(queue.number, queue.epoch, op, line, extent.low, extent.high, is_write, extent.cells)
+                low, high, cells = extent
+                access = access_of((queue.number, queue.epoch, op, line, low, high, is_write, cells, False))
                 clash = (accesses.write if is_write else accesses.read)(access, queue.vector_clock)
                 if clash is not None:
                     self._report(clash, access)

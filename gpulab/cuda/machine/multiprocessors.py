@@ -47,6 +47,8 @@ class Multiprocessors:
 
     def _first_gap(self, number: int, earliest: float, duration: float, share: float) -> float:
         others = [k for k in self._running if k[0] != number and k[2] > earliest]
+        if not others:
+            return earliest
         for begin in sorted({earliest, *(k[2] for k in others)}):
             overlapping = [k for k in others if k[1] < begin + duration and k[2] > begin]
             if _peak_share(overlapping) + share <= 1.0 + 1e-9:

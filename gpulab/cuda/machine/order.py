@@ -108,8 +108,9 @@ class AccessHistory:
     def part(self, base: int, size: int) -> "AccessHistory":
         """Of free memory: the history of ``size`` bytes from address ``base`` on."""
         twin = AccessHistory(base)
-        twin.writes = _within(self.writes, base, base + size)
-        twin.reads = _within(self.reads, base, base + size)
+        end = base + size
+        twin.writes = [clipped(a, base, end) for a in self.writes if a.low < end and base < a.high]
+        twin.reads = [clipped(a, base, end) for a in self.reads if a.low < end and base < a.high]
         return twin
 
     def _span(self, was: Access) -> tuple[int, int]:
@@ -124,7 +125,8 @@ class AccessHistory:
         return None
 
     def _without_covered(self, accesses: list[Access], now: Access, any_queue: bool = False) -> list[Access]:
-        return short([a for a in accesses if not (self._covers(now, a) and (any_queue or a.queue == now.queue))])
+        left = [a for a in accesses if not ((any_queue or a.queue == now.queue) and self._covers(now, a))]
+        return left if len(left) < _LONG else short(left)
 
     def _covers(self, now: Access, was: Access) -> bool:
         low, high = self._span(was)
@@ -146,10 +148,6 @@ def _share_a_byte(one: Access, other: Access, distance: int) -> bool:
     if one.cells is None and other.cells is None:
         return True
     return meet(*(a.cells or Cells((), a.high - a.low) for a in (one, other)), distance)
-
-
-def _within(accesses: list[Access], low: int, high: int) -> list[Access]:
-    return [clipped(a, low, high) for a in accesses if a.low < high and low < a.high]
 
 
 def clipped(access: Access, low: int, high: int) -> Access:
