@@ -7,6 +7,7 @@ import weakref
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -36,9 +37,8 @@ class Authors:
     other_bytes: int
 
 
-@dataclass(frozen=True)
-class _Write:
-    """``first``: byte of the storage; an operation writes ``shape`` elements, a launch ``mask`` bytes.
+class _Write(NamedTuple):
+    """``first``: byte of the storage; an operation writes ``shape`` elements of ``size`` bytes, a launch ``mask`` bytes.
 
     ``read``: the storages that the operation was handed; ``outside``: those that no
     operation of the block made, and those that what it made was made of. ``digest``: of all that the storage
@@ -48,6 +48,7 @@ class _Write:
     first: int
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+    size: int = 0
     mask: np.ndarray | None = None
     values: np.ndarray | None = None
     read: frozenset[int] = frozenset()
@@ -56,7 +57,7 @@ class _Write:
 
     def sign(self, authors: np.ndarray, number: int) -> None:
         if self.mask is None:
-            np.lib.stride_tricks.as_strided(authors[self.first :], self.shape, self.strides)[...] = number
+            _bytes(authors, self.first, self.shape, self.strides, self.size)[...] = number
         else:
             authors[self.first : self.first + self.mask.size][self.mask] = number
 
@@ -105,11 +106,9 @@ class AuthorLedger:
         )
         for tensor in made:
             if tensor.numel() and tensor.layout is torch.strided:
-                size = tensor.element_size()
-                strides = tuple(4 * size * stride for stride in tensor.stride())
-                first, shape = tensor.storage_offset() * size, (*tensor.shape, size)
+                size, shape, strides = tensor.element_size(), tensor.shape, tensor.stride()
                 digest = _digest(tensor) if on_host else None
-                write = _Write(first, shape, (*strides, 4), read=read, outside=outside, digest=digest)
+                write = _Write(tensor.storage_offset() * size, shape, strides, size, None, None, read, outside, digest)
                 self._add(tensor, write, whole=tensor.nbytes == tensor.untyped_storage().nbytes())
 
     def launch(self, tensor: torch.Tensor, mask: np.ndarray) -> None:
@@ -131,10 +130,7 @@ class AuthorLedger:
             if write.values is not None:
                 changed = write.changed_since(memory(tensor))
                 signed[changed[signed[changed] == number]] = 0
-        strides = tuple(4 * size * stride for stride in tensor.stride())
-        shown = np.lib.stride_tricks.as_strided(
-            signed[tensor.storage_offset() * size :], (*tensor.shape, size), (*strides, 4)
-        )
+        shown = _bytes(signed, tensor.storage_offset() * size, tensor.shape, tensor.stride(), size)
         by_launch = [number for number, write in enumerate(writes, 1) if write.mask is not None]
         launched, nobody = int(np.isin(shown, by_launch).sum()), int((shown == 0).sum())
         return Authors(launched, math.prod(shown.shape) - launched - nobody, nobody)
@@ -148,7 +144,7 @@ class AuthorLedger:
             return False
         if not all(write.outside == {source} for write in made):
             return False
-        return sum(math.prod(write.shape) for write in made) >= tensor.nbytes
+        return sum(math.prod(write.shape) * write.size for write in made) >= tensor.nbytes
 
     def _add(self, tensor: torch.Tensor, write: _Write, whole: bool = False) -> None:
         storage = tensor.untyped_storage()
@@ -163,6 +159,12 @@ class AuthorLedger:
         self._writes.pop(key, None)
         self._watchers.pop(key, None)
         self._strange.discard(key)
+
+
+def _bytes(signed: np.ndarray, first: int, shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> np.ndarray:
+    """Of ``signed``, an int32 for each byte of a storage, those of elements of ``size`` bytes."""
+    strides = (*(4 * size * stride for stride in strides), 4)
+    return np.lib.stride_tricks.as_strided(signed[first:], (*shape, size), strides)
 
 
 def _changed(tensor: torch.Tensor, writes: list[_Write]) -> bool:

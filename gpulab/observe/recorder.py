@@ -1,5 +1,6 @@
 """``observe()``: a dispatch mode that sees every operation of this thread."""
 
+import functools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -68,7 +69,7 @@ class Recorder(DispatchMode):
         new_bytes = sum(self.storages.met_as_result(tensor) for tensor in results)
         line = learners_line()
         at = next(iter((*results, *tensors_in)), None)
-        where, dtype = ("cpu", "") if at is None else (str(at.device), str(at.dtype).removeprefix("torch."))
+        where, dtype = ("cpu", "") if at is None else (_name(at.device), _name(at.dtype))
         op = Op(name, new_bytes, self.storages.live_bytes, line, where, dtype)
         self._tell("op", op)
         self.ops.append(op)
@@ -107,6 +108,11 @@ class Recorder(DispatchMode):
                 "observe() did not see an operation that it ran itself: something switched "
                 "PyTorch's dispatch modes off. Run the block again in a fresh kernel."
             )
+
+
+@functools.lru_cache(maxsize=256)
+def _name(place_or_format: torch.device | torch.dtype) -> str:
+    return str(place_or_format).removeprefix("torch.")
 
 
 @contextmanager
