@@ -123,8 +123,8 @@ class Allocator:
     def several_queues(self) -> None:
         """There is more than one queue from now on: who used memory before may race with who uses it next."""
         if self._former is not None:
-            self._former.hand_to(block for segment in self.segments.values() for block in segment.blocks())
-            self._former = None
+            former, self._former = self._former, None
+            former.hand_to(block for segment in self.segments.values() for block in segment.blocks())
 
     # ---- the private pools of CUDA graphs
 
