@@ -178,21 +178,21 @@ for _line, _waits in itertools.groupby(sorted(_seen.waits, key=lambda w: w.line.
 # Write `train(model, optimizer, batches, every, limit)`, with the same log and the same
 # parameters, in which the host runs ahead of the device:
 #
-# - [c1] `model`: a module on the device, all of whose parameters contribute to the loss. [c2] They may hold
-#   gradients of earlier backward passes. [c3] `optimizer`: `torch.optim.SGD` over them, in one parameter
+# - [c1] `model`: a module on the device, all of whose parameters contribute to the loss. They may hold
+#   gradients of earlier backward passes. [c2] `optimizer`: `torch.optim.SGD` over them, in one parameter
 #   group or in several, without momentum or weight decay, so that a gradient of zeros changes
-#   nothing. [c4] `batches`: a list of pairs `(x, y)` on the device, of different sizes; [c5] it may be
-#   empty. [c6] `every`: 1 or more;
-# - [c7] work is launched on the current stream, which need not be the default one;
-# - [c8] each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
-#   float32. [c9] A step whose loss is greater than `limit` **leaves the parameters unchanged**; [c10] every
+#   nothing. [c3] `batches`: a list of pairs `(x, y)` on the device, of different sizes; it may be
+#   empty. `every`: 1 or more;
+# - [c4] work is launched on the current stream, which need not be the default one;
+# - [c5] each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
+#   float32. [c6] A step whose loss is greater than `limit` **leaves the parameters unchanged**; every
 #   other step takes one optimizer step;
-# - [c11] returns the log: a list with one dictionary for each `every` steps, and one for the remaining
-#   steps at the end. [c12] Its values are Python numbers over those steps, skipped steps included:
-#   [c13] `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
-# - [c14] **no more host waits than the log has entries**. [c15] Polling until the device is done counts as a
+# - [c7] returns the log: a list with one dictionary for each `every` steps, and one for the remaining
+#   steps at the end. Its values are Python numbers over those steps, skipped steps included:
+#   [c8] `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
+# - [c9] **no more host waits than the log has entries**. Polling until the device is done counts as a
 #   wait (one wait, however often you ask);
-# - [c16] no number is read before its copy to the host is complete.
+# - [c10] no number is read before its copy to the host is complete.
 #
 # The device can make the decision itself: a comparison gives a tensor (a mask), and a tensor can
 # be multiplied.

@@ -24,5 +24,6 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "precision.dynamic_scaler",
     "precision.round_to",
     "precision.training_drift",
+    "streams.train",
     "transfers.overlapped",
 }
