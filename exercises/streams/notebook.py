@@ -63,22 +63,22 @@ print("naive:", [f"{t:.1f}" for t in times], "us")
 # Write `honest_time(fn, warmup, iters)`, which measures the device time of one call of `fn`:
 #
 # - [c1] `fn`: a function without arguments that launches work on the current stream (which need not be
-#   the default one) and does not wait for it. [c2] That work takes the device 100 us or more, longer
+#   the default one) and does not wait for it. That work takes the device 100 us or more, longer
 #   than the host takes to launch it (otherwise the loop would be launch-bound, and events would
 #   also time the gaps in which the device waits for the host);
-# - [c3] calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: [c4] no more and no
-#   fewer. [c5] `warmup` may be 0. [c6] The caller's current stream is current in every call, and afterwards;
-# - [c7] returns the **median** over the measured calls, whose times may differ much: [c8] for an even number
-#   of calls the mean of the two middle times. [c9] It is a Python `float` in **microseconds** of device
+# - [c2] calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: no more and no
+#   fewer. `warmup` may be 0. [c3] The caller's current stream is current in every call, and afterwards;
+# - [c4] returns the **median** over the measured calls, whose times may differ much: for an even number
+#   of calls the mean of the two middle times. [c5] It is a Python `float` in **microseconds** of device
 #   time;
-# - [c10] a call's time is that from the end of the previous call (or, for the first, from the moment
-#   when the stream is idle) to the end of this one. [c11] A separate event before each call is as good,
+# - [c6] a call's time is that from the end of the previous call (or, for the first, from the moment
+#   when the stream is idle) to the end of this one. A separate event before each call is as good,
 #   since the queue never runs empty;
-# - [c12] work that was already queued in the stream is not charged to `fn`;
-# - [c13] **the host waits at most twice in all**, however large `iters` is: [c14] a wait after every call
-#   would empty the queue, and then you time the launch as well. [c15] Polling until the device is done
+# - [c7] work that was already queued in the stream is not charged to `fn`;
+# - [c8] **the host waits at most twice in all**, however large `iters` is: a wait after every call
+#   would empty the queue, and then you time the launch as well. Polling until the device is done
 #   counts as a wait (one wait, however often you ask);
-# - [c16] raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
+# - [c9] raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
 #
 # `torch.cuda.Event(enable_timing=True)` marks a point in the stream in which it is recorded, and
 # `first.elapsed_time(second)` gives the **milliseconds** between two events that are complete.

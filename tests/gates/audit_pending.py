@@ -28,6 +28,7 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "precision.dynamic_scaler",
     "precision.round_to",
     "precision.training_drift",
+    "streams.honest_time",
     "streams.train",
     "transfers.overlapped",
 }
