@@ -198,17 +198,17 @@ if COUNTED:
 # %% [markdown]
 # Write `row_softmax(x)`:
 #
-# - [c1] `x`: float32 tensor of two dimensions on the card. [c2] Its columns are adjacent in memory
-#   (`x.stride(1)` is 1); [c3] its row stride may exceed its number of columns, as in a slice of
-#   a wider matrix. [c4] At most 4,096 columns, and any number of rows, or none. [c5] An element may be `-inf` (a
-#   masked score), but not a whole row; [c6] all others are between -1e30 and 1e30;
-# - [c7] returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or a
+# - [c1] `x`: float32 tensor of two dimensions on the card. Its columns are adjacent in memory
+#   (`x.stride(1)` is 1); its row stride may exceed its number of columns, as in a slice of
+#   a wider matrix. [c2] At most 4,096 columns, and any number of rows, or none. [c3] An element may be `-inf` (a
+#   masked score), but not a whole row; all others are between -1e30 and 1e30;
+# - [c4] returns the softmax of each row in a new contiguous tensor of the same shape, from `torch.empty` or a
 #   variant of it (such as `torch.empty_like`);
-# - [c8] **one launch** of a Triton kernel of your own loads each element **once** and stores each
-#   element **once**; [c9] PyTorch computes nothing, and `x` stays as it is;
-# - [c10] large scores do not overflow;
-# - [c11] no lane loads or stores outside its tensor (out of bounds);
-# - [c12] raises `ValueError` when `x` does not have two dimensions or is not float32.
+# - [c5] **one launch** of a Triton kernel of your own loads each element **once** and stores each
+#   element **once**; [c6] PyTorch computes nothing, and `x` stays as it is;
+# - [c7] large scores do not overflow;
+# - [c8] no lane loads or stores outside its tensor (out of bounds);
+# - [c9] raises `ValueError` when `x` does not have two dimensions or is not float32.
 #
 # The size of a Triton tile is a power of two; `triton.next_power_of_2` computes one. A grid has at most
 # 2,147,483,647 programs along x, and at most 65,535 along y and along z.
@@ -291,19 +291,19 @@ for _kernel in _seen.kernels:
 # %% [markdown]
 # Write `linear_silu(x, weight, bias)`:
 #
-# - [c1] `x`: `(M, K)`; `weight`: [c2] `(N, K)`, as `torch.nn.Linear` stores it; [c3] `bias`: `(N,)`. All float16,
-#   contiguous and on the card. [c4] `N` and `K` are 1 or more, `M` may be 0, and none need be a
+# - [c1] `x`: `(M, K)`; `weight`: `(N, K)`, as `torch.nn.Linear` stores it; `bias`: `(N,)`. All float16,
+#   contiguous and on the card. [c2] `N` and `K` are 1 or more, `M` may be 0, and none need be a
 #   multiple of a tile;
-# - [c5] returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or a
+# - [c3] returns `silu(x @ weight.T + bias)` as a new contiguous float16 tensor `(M, N)`, from `torch.empty` or a
 #   variant of it (such as `torch.empty_like`);
-# - [c6] **one launch** of a Triton kernel of your own, in which accumulator, bias and activation stay in
-#   float32 and in registers: [c7] each element of the result is stored **once**, and no stored value is
+# - [c4] **one launch** of a Triton kernel of your own, in which accumulator, bias and activation stay in
+#   float32 and in registers: [c5] each element of the result is stored **once**, and no stored value is
 #   loaded back;
-# - [c8] **tiles**: in total it loads no more than output tiles of 32 x 32 need, where every program
-#   loads one strip of `x`, one strip of `weight` and the bias of its columns. [c9] A partial tile at the edge
-#   counts as a whole one. [c10] Larger tiles load less;
-# - [c11] PyTorch computes nothing; no lane loads or stores outside its tensor (out of bounds);
-# - [c12] raises `ValueError` when the sizes do not match.
+# - [c6] **tiles**: in total it loads no more than output tiles of 32 x 32 need, where every program
+#   loads one strip of `x`, one strip of `weight` and the bias of its columns. A partial tile at the edge
+#   counts as a whole one. Larger tiles load less;
+# - [c7] PyTorch computes nothing; no lane loads or stores outside its tensor (out of bounds);
+# - [c8] raises `ValueError` when the sizes do not match.
 #
 # `tl.dot(a, b, acc)` adds the product of two tiles to a float32 accumulator tile; each side of a tile is 16 or more.
 
@@ -400,15 +400,15 @@ print(_watched.report)
 # Write `squash(x, limit)`, which returns the same values and can be captured as one graph:
 #
 # - [c1] `x`: float32 tensor, on the card or on the CPU, of two or more rows and two or more columns, with any
-#   strides. [c2] A row may be all zeros, but not all rows; [c3] every nonzero element is between 1e-6 and 1e6 in
-#   magnitude. [c4] `limit`: a Python `float` from 0.01 to 100;
-# - [c5] returns what `first_squash` returns, whichever branch a batch takes. [c6] `x` stays as it is;
-# - [c7] `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
-#   tensor value (`torch.cond` and `x[mask]` do read one). [c8] It is an ordinary function: [c9] use no
+#   strides. [c2] A row may be all zeros, but not all rows; every nonzero element is between 1e-6 and 1e6 in
+#   magnitude. [c3] `limit`: a Python `float` from 0.01 to 100;
+# - [c4] returns what `first_squash` returns, whichever branch a batch takes. [c5] `x` stays as it is;
+# - [c6] `torch.compile(squash)` captures **one graph, with no graph break**, and the host reads no
+#   tensor value (`torch.cond` and `x[mask]` do read one). [c7] It is an ordinary function: use no
 #   decorator;
-# - [c10] **two graphs serve all sizes**: [c11] the first size gets one, and all others share another (with dynamic
+# - [c8] **two graphs serve all sizes**: the first size gets one, and all others share another (with dynamic
 #   shapes);
-# - [c12] **the gradient** is that of `first_squash`, wherever that is differentiable. [c13] A row of zeros
+# - [c9] **the gradient** is that of `first_squash`, wherever that is differentiable. [c10] A row of zeros
 #   passes the gradient through unchanged, except for the scale factor of its batch.
 #
 # `torch.where` computes both branches, in the backward pass too.

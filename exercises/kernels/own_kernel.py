@@ -24,19 +24,33 @@ def judge_own(problems: dict[str, Problem], edge: str = "") -> Callable[[Case, d
 
     def judge(case: Case, evidence: dict) -> Iterator[Failure]:
         if case.raises:
-            problem = error_problem(evidence, case.raises)
+            problem = error_problem(evidence, case.raises, case.because)
             yield from (Failure(criterion, problem) for criterion in case.criteria if problem)
             return
         seen = Observation.from_dict(evidence["seen"])
         foreign = own_problem(evidence, seen)
         if edge in case.criteria and foreign == UNWRITTEN:
-            yield Failure(edge, "Elements are left unwritten: the programs do not reach the end of the result.")
+            yield Failure(edge, _unreached(evidence, seen))
             return
+        if foreign == UNWRITTEN:
+            foreign = _unreached(evidence, seen)
         for criterion in case.criteria:
             if problem := foreign or problems[criterion](case, evidence, seen):
                 yield Failure(criterion, problem)
 
     return judge
+
+
+def _unreached(evidence: dict, seen: Observation) -> str:
+    """What to say of a result that was written in part: whether stores missed it, or its size, which tells what was not reached."""
+    stores = [fault for launch in seen.launches for fault in outside(launch) if "store" in fault.line.text]
+    if stores:
+        return (
+            f"`{stores[0].line.text:.80}` stores outside of {stores[0].array}, and elements of it are left unwritten: a store "
+            "goes by the shape and strides of the tensor that is written."
+        )
+    shape = tuple(evidence["result"].shape)
+    return f"Elements of a result of shape {shape} are left unwritten: the programs and their tiles do not cover it."
 
 
 def own_problem(evidence: dict, seen: Observation) -> str | None:

@@ -63,22 +63,22 @@ print("naive:", [f"{t:.1f}" for t in times], "us")
 # Write `honest_time(fn, warmup, iters)`, which measures the device time of one call of `fn`:
 #
 # - [c1] `fn`: a function without arguments that launches work on the current stream (which need not be
-#   the default one) and does not wait for it. [c2] That work takes the device 100 us or more, longer
+#   the default one) and does not wait for it. That work takes the device 100 us or more, longer
 #   than the host takes to launch it (otherwise the loop would be launch-bound, and events would
 #   also time the gaps in which the device waits for the host);
-# - [c3] calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: [c4] no more and no
-#   fewer. [c5] `warmup` may be 0. [c6] The caller's current stream is current in every call, and afterwards;
-# - [c7] returns the **median** over the measured calls, whose times may differ much: [c8] for an even number
-#   of calls the mean of the two middle times. [c9] It is a Python `float` in **microseconds** of device
+# - [c2] calls `fn` `warmup` times, unmeasured, and then `iters` times, measured: no more and no
+#   fewer. `warmup` may be 0. [c3] The caller's current stream is current in every call, and afterwards;
+# - [c4] returns the **median** over the measured calls, whose times may differ much: for an even number
+#   of calls the mean of the two middle times. [c5] It is a Python `float` in **microseconds** of device
 #   time;
-# - [c10] a call's time is that from the end of the previous call (or, for the first, from the moment
-#   when the stream is idle) to the end of this one. [c11] A separate event before each call is as good,
+# - [c6] a call's time is that from the end of the previous call (or, for the first, from the moment
+#   when the stream is idle) to the end of this one. A separate event before each call is as good,
 #   since the queue never runs empty;
-# - [c12] work that was already queued in the stream is not charged to `fn`;
-# - [c13] **the host waits at most twice in all**, however large `iters` is: [c14] a wait after every call
-#   would empty the queue, and then you time the launch as well. [c15] Polling until the device is done
+# - [c7] work that was already queued in the stream is not charged to `fn`;
+# - [c8] **the host waits at most twice in all**, however large `iters` is: a wait after every call
+#   would empty the queue, and then you time the launch as well. Polling until the device is done
 #   counts as a wait (one wait, however often you ask);
-# - [c16] raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
+# - [c9] raises `ValueError` when `iters` is less than 1 or `warmup` less than 0.
 #
 # `torch.cuda.Event(enable_timing=True)` marks a point in the stream in which it is recorded, and
 # `first.elapsed_time(second)` gives the **milliseconds** between two events that are complete.
@@ -178,21 +178,21 @@ for _line, _waits in itertools.groupby(sorted(_seen.waits, key=lambda w: w.line.
 # Write `train(model, optimizer, batches, every, limit)`, with the same log and the same
 # parameters, in which the host runs ahead of the device:
 #
-# - [c1] `model`: a module on the device, all of whose parameters contribute to the loss. [c2] They may hold
-#   gradients of earlier backward passes. [c3] `optimizer`: `torch.optim.SGD` over them, in one parameter
+# - [c1] `model`: a module on the device, all of whose parameters contribute to the loss. They may hold
+#   gradients of earlier backward passes. [c2] `optimizer`: `torch.optim.SGD` over them, in one parameter
 #   group or in several, without momentum or weight decay, so that a gradient of zeros changes
-#   nothing. [c4] `batches`: a list of pairs `(x, y)` on the device, of different sizes; [c5] it may be
-#   empty. [c6] `every`: 1 or more;
-# - [c7] work is launched on the current stream, which need not be the default one;
-# - [c8] each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
-#   float32. [c9] A step whose loss is greater than `limit` **leaves the parameters unchanged**; [c10] every
+#   nothing. [c3] `batches`: a list of pairs `(x, y)` on the device, of different sizes; it may be
+#   empty. `every`: 1 or more;
+# - [c4] work is launched on the current stream, which need not be the default one;
+# - [c5] each step's loss is `mse_loss(model(x), y)`, finite, though the sum of several may overflow
+#   float32. [c6] A step whose loss is greater than `limit` **leaves the parameters unchanged**; every
 #   other step takes one optimizer step;
-# - [c11] returns the log: a list with one dictionary for each `every` steps, and one for the remaining
-#   steps at the end. [c12] Its values are Python numbers over those steps, skipped steps included:
-#   [c13] `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
-# - [c14] **no more host waits than the log has entries**. [c15] Polling until the device is done counts as a
+# - [c7] returns the log: a list with one dictionary for each `every` steps, and one for the remaining
+#   steps at the end. Its values are Python numbers over those steps, skipped steps included:
+#   [c8] `"mean"` and `"worst"` (the largest) of their losses, and the number of `"skipped"` steps;
+# - [c9] **no more host waits than the log has entries**. Polling until the device is done counts as a
 #   wait (one wait, however often you ask);
-# - [c16] no number is read before its copy to the host is complete.
+# - [c10] no number is read before its copy to the host is complete.
 #
 # The device can make the decision itself: a comparison gives a tensor (a mask), and a tensor can
 # be multiplied.

@@ -16,6 +16,10 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.reduce_metrics",
     "engines.paged_attention",
     "inference.cached_attention",
+    "kernels.fused_gate",
+    "kernels.linear_silu",
+    "kernels.row_softmax",
+    "kernels.squash",
     "memory.activation_bytes",
     "memory.fits",
     "memory.lora_memory",
@@ -24,5 +28,7 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "precision.dynamic_scaler",
     "precision.round_to",
     "precision.training_drift",
+    "streams.honest_time",
+    "streams.train",
     "transfers.overlapped",
 }

@@ -77,9 +77,11 @@ def _bounds_problem(case: Case, evidence: dict, seen: Observation) -> str | None
     problem = _values_problem(case, evidence, seen)
     if not problem and not evidence["result"].numel() and evidence["is_an_input"]:
         return own_memory_problem(evidence)
-    return fault_problem(seen) or (
-        problem and f"Where the size is no multiple of the tile: {problem[0].lower()}{problem[1:]}"
-    )
+    return fault_problem(seen) or (problem and f"{_where(case)}: {problem[0].lower()}{problem[1:]}")
+
+
+def _where(case: Case) -> str:
+    return "Where the size is no multiple of the tile" if case.inputs["x"].numel() else "Where there are no rows"
 
 
 def _inputs_problem(case: Case, evidence: dict, seen: Observation) -> str | None:

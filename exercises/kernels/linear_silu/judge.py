@@ -39,7 +39,7 @@ def _linear_silu_cases(sampler: Sampler) -> Iterator[Case]:
     long, deep = sampler.integer(65_600, 70_000), sampler.integer(520, 600)
     for m, n, k in sampler.shuffled((long, some, few), (few, long, some), (some, few, deep)):
         yield large("once", torch.float16, (m, k), (n, k), (n,), writes=m * n)
-    yield _case(("exact",), sampler, 32, 32, 64, high=12)
+    yield _fine(sampler, 32, 32, 64)
     yield _case(("edges",), sampler, 0, 32, 32, again=True)
     yield _case(("ragged", "bounds"), sampler, sampler.integer(2, 5), 1, sampler.integer(3, 9))
     yield _wrong(sampler, x=(4, 17), weight=(8, 16), bias=(8,))
@@ -52,25 +52,32 @@ def _linear_silu_cases(sampler: Sampler) -> Iterator[Case]:
     yield _wrong(sampler, x=(0, 16), weight=(8, 16), bias=(4,))
 
 
-def _case(
-    criteria: tuple[str, ...], sampler: Sampler, m: int, n: int, k: int, high: int = 2, again: bool = False
-) -> Case:
-    """Whole numbers: their products have exact sums. ``high``: how large sums get."""
-    low = -2 if high == 2 else 1
-    x, weight = _whole(sampler, low, high, m, k), _whole(sampler, low, high, n, k)
-    bias = _whole(sampler, -4, 4, n)
-    if high == 2:
-        # Small sums, on both sides of 0, where SiLU is neither 0 nor the identity.
-        x, weight, bias = x / 4, weight / 4, bias / 4
-    else:
-        # The sums pass 2,048, above which float16 has no odd numbers; the bias brings them back.
-        bias = -(x.double() @ weight.double().T)[0].floor() + _whole(sampler, -3, 3, n)
+def _case(criteria: tuple[str, ...], sampler: Sampler, m: int, n: int, k: int, again: bool = False) -> Case:
+    """Quarters: their products have exact sums, small ones, on both sides of 0, where SiLU is neither 0 nor the identity."""
+    x, weight = _whole(sampler, -2, 2, m, k) / 4, _whole(sampler, -2, 2, n, k) / 4
+    bias = _whole(sampler, -4, 4, n) / 4
     return Case(criteria, {"x": x.half(), "weight": weight.half(), "bias": bias.half(), "again": again})
+
+
+def _fine(sampler: Sampler, m: int, n: int, k: int) -> Case:
+    """Sums that float32 holds and float16 does not, not even of one tile, nor after the bias has brought them to -4 to -6.
+
+    There SiLU differs by more than the tolerance where its argument was rounded to float16. All rows are alike but in one element.
+    """
+    row, weight = _whole(sampler, 40, 90, k) / 64, _whole(sampler, 40, 90, n, k) / 64
+    x = row.repeat(m, 1)
+    x[torch.arange(m), _whole(sampler, 0, k - 1, m).long()] += 1 / 64
+    bias = -(weight @ row) - 4.5 - _whole(sampler, 0, 16, n) / 16
+    return Case(("exact",), {"x": x.half(), "weight": weight.half(), "bias": bias.half(), "again": False})
 
 
 def _wrong(sampler: Sampler, **shapes: tuple[int, ...]) -> Case:
     inputs = {name: _whole(sampler, 1, 3, *shape).half() for name, shape in shapes.items()}
-    return Case(("edges",), {**inputs, "again": False}, raises="ValueError")
+    (_, k), (n, inner), (biases,) = shapes.values()
+    because = (
+        f"x has {k} columns and weight {inner}" if k != inner else f"weight has {n} rows and bias {biases} elements"
+    )
+    return Case(("edges",), {**inputs, "again": False}, raises="ValueError", because=because)
 
 
 def _whole(sampler: Sampler, low: int, high: int, *shape: int) -> torch.Tensor:
@@ -110,7 +117,7 @@ def _exact_problem(case: Case, evidence: dict, seen: Observation) -> str | None:
     return _value_problem(
         case,
         evidence,
-        "A long sum loses its last digits: float16 has no odd number above 2,048, so the sum is kept in float32.",
+        "The sum, or what SiLU is taken of, loses its last digits: float16 has 11 bits of them, so all stays in float32 until the store.",
     )
 
 
@@ -155,7 +162,7 @@ exercise = Exercise(
         Criterion("values", 2, "a kernel of your own gives silu(x @ weight.T + bias)"),
         Criterion("ragged", 1, "sizes that are not a multiple of the tile are right", ("values",)),
         Criterion("bounds", 1, "no lane loads or stores out of bounds", ("values",)),
-        Criterion("exact", 1, "long sums are accumulated in float32", ("values",)),
+        Criterion("exact", 1, "all is float32 until the store", ("values",)),
         Criterion("once", 2, "one launch writes each element of the result once and reads none back", ("values",)),
         Criterion("tiles", 2, "each input is read as often as tiles of 32 x 32 need, or less", ("values",)),
         Criterion("edges", 1, "no rows, and sizes that do not match", ("values",)),

@@ -17,6 +17,7 @@ from exercises.kernels.own_kernel import (
     written_once_problem,
 )
 from gpulab import Observation
+from gpulab.units import plural
 
 _TOLERANCE = 1e-5
 _MASKED = -float("inf")
@@ -48,7 +49,9 @@ def _row_softmax_cases(sampler: Sampler) -> Iterator[Case]:
     for columns in (1, 4096):
         yield _case(("edges",), _scores(sampler, 1, columns))
     for wrong in (_scores(sampler, ragged), _scores(sampler, 2, 3, 4), *_other_dtypes(sampler)):
-        yield Case(("edges",), {"x": wrong, "columns": None, "first": 0, "again": False}, raises="ValueError")
+        because = f"x is {wrong.dtype}" if wrong.ndim == 2 else f"x has {plural(wrong.ndim, 'dimension')}"
+        inputs = {"x": wrong, "columns": None, "first": 0, "again": False}
+        yield Case(("edges",), inputs, raises="ValueError", because=because)
 
 
 def _other_dtypes(sampler: Sampler) -> Iterator[torch.Tensor]:

@@ -6,63 +6,27 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import mse_loss
 
-from autograder.core.exercise import Case, Criterion, Exercise, Failure
-from autograder.core.sampler import Sampler
+from autograder.core.exercise import Criterion, Exercise, Failure
 from autograder.judge.expect import tensor_problem, type_name
+from exercises.streams.train.cases import STILL, Job, train_cases
 from gpulab import Observation
 from gpulab.observe import Kernel
 from gpulab.units import plural
 
 _TOLERANCE = 1e-4
 """Relative; float32 on another path of sums."""
-_US = 800.0
-"""Of the device for each step: so the host can run ahead."""
 _IDLE_US = 1.0
-_ALL = ("metrics", "updates", "waits")
-
-
-def _train_cases(sampler: Sampler) -> Iterator[Case]:
-    """``broken``: the steps whose loss is above the limit."""
-    many = sampler.integer(10, 12)  # entries: more than a small ring has slots
-    yield _case(_ALL, sampler, every=1, steps=many, broken=[sampler.integer(0, many - 2)], depth=2, side_stream=True)
-    every = sampler.integer(2, 3)
-    yield _case(_ALL, sampler, every=every, steps=2 * every, broken=[1], stale=True, groups=True)
-    yield _case(_ALL, sampler, every=2, steps=4, broken=[0, 1], at_limit=2)
-    yield _case(_ALL, sampler, every=2, steps=2, broken=[0, 1], stale=True, huge=True)
-    yield _case(("edges", "waits"), sampler, every=3, steps=4, broken=[sampler.integer(0, 1)], depth=2)
-    few = sampler.integer(4, 5)
-    yield _case(("edges", "waits"), sampler, every=few, steps=few - 1, broken=[sampler.integer(0, 1)])
-    yield _case(("edges", "waits"), sampler, every=few, steps=0, broken=[])
-
-
-def _case(
-    criteria: tuple[str, ...],
-    sampler: Sampler,
-    every: int,
-    steps: int,
-    broken: list[int],
-    depth=1,
-    at_limit=None,
-    huge=False,
-    **others,
-) -> Case:
-    """``at_limit``: a step whose loss is the limit exactly, at parameters that are zeros until then.
-
-    ``huge``: a broken step's loss is finite in float32, and the sum of two is not.
-    """
-    width, out = sampler.integer(4, 7), 1 if huge else sampler.integer(2, 3)
-    rows = [1 if huge else sampler.integer(5, 9) - step % 3 for step in range(steps)]
-    xs, ys = [sampler.within_one(n, width) for n in rows], [sampler.within_one(n, out) for n in rows]
-    limit = 100.0 if at_limit is not None else float(sampler.integer(50, 150))
-    for step in broken:
-        ys[step] = ys[step] + ((sampler.integer(20, 30) * 1e37) ** 0.5 if huge else 3 * limit**0.5)
-    sizes = [width, *[sampler.integer(3, 6)] * (depth - 1), out]
-    layers = [[sampler.within_one(wide, narrow), sampler.within_one(wide)] for narrow, wide in zip(sizes, sizes[1:])]
-    if at_limit is not None:
-        ys[at_limit] = torch.full_like(ys[at_limit], 10.0)
-        layers = [[torch.zeros_like(tensor) for tensor in layer] for layer in layers]
-    inputs = {"layers": layers, "xs": xs, "ys": ys, "lr": 0.05, "every": every, "limit": limit, "us": _US}
-    return Case(criteria, inputs | {"stale": False, "groups": False, "side_stream": False} | others)
+_SINCE = "an entry counts the steps since the one before, skipped ones included."
+_COUNTED = {("at_limit", "skipped"): "a loss that equals the limit is not skipped."}
+_FIRST = "The losses of the log are those with the first parameters; a step's loss is that with what the steps before have left."
+_PATH = "The parameters are not those of the loop: "
+_TOLD = {
+    "": "a step whose loss is above the limit changes nothing, every other step is taken once.",
+    "groups": "each parameter group has a learning rate of its own.",
+    "stale": "they hold gradients of an earlier backward pass, and these are part of no step.",
+    "at_limit": "a step whose loss equals the limit is taken, and whole; only a greater loss is skipped.",
+    "drift": "a step is skipped by its loss with the parameters that the steps before it have left.",
+}
 
 
 def _reference(inputs: dict) -> tuple[list[dict], list[list[torch.Tensor]]]:
@@ -96,22 +60,25 @@ def _descend(layers: list[list[torch.Tensor]], loss: torch.Tensor, inputs: dict)
             bias -= inputs["lr"] * (2 if inputs["groups"] else 1) * next(gradients)
 
 
-def _judge_train(case: Case, evidence: dict) -> Iterator[Failure]:
+def _judge_train(case: Job, evidence: dict) -> Iterator[Failure]:
     log, parameters = _reference(case.inputs)
     seen = Observation.from_dict(evidence["seen"])
+    astray = _parameter_problem(parameters, evidence["layers"], case.about)
+    unread = _race_problem(seen), _losses_problem(case, log, evidence["log"]), _uncopied_problem(seen, len(log))
     problems = {
-        "metrics": _race_problem(seen)
-        or _log_problem(log, evidence["log"])
-        or _unfetched_problem(seen, evidence["returned_us"], len(log)),
-        "updates": _parameter_problem(parameters, evidence["layers"])
+        "metrics": next(filter(None, unread), None) or _late_problem(seen, evidence["returned_us"]),
+        "updates": astray
         or _rounding_problem(case.inputs, log, evidence["layers"])
         or _stream_problem(evidence["stream"], seen),
-        "waits": _waits_problem(seen, len(log)),
+        "waits": _unlaunched_problem(seen, len(case.inputs["xs"])) or _waits_problem(seen, len(log)),
     }
-    if problems["metrics"] and problems["updates"]:
-        problems["metrics"] = "The losses are not those of the loop, since its parameters go another way."
     problems["edges"] = problems["metrics"]
+    if "edges" not in case.criteria:
+        problems["waits"] = problems["waits"] or _uncopied_problem(seen, len(log))
     for criterion in case.criteria:
+        # Other parameters have other losses: the log is judged where they are the loop's, or do not matter.
+        if criterion == "metrics" and astray and case.inputs["lr"] != STILL:
+            continue
         if problems[criterion]:
             yield Failure(criterion, problems[criterion])
 
@@ -125,12 +92,17 @@ def _race_problem(seen: Observation) -> str | None:
     )
 
 
-def _unfetched_problem(seen: Observation, returned_us: float, entries: int) -> str | None:
-    """A float for each entry is the least that comes to the host, and no host knows it before it has come."""
-    fetched = [copy for copy in seen.copies if copy.kind == "DtoH"]
-    if sum(copy.bytes for copy in fetched) >= 4 * entries and _last_us(seen) <= returned_us:
+def _uncopied_problem(seen: Observation, entries: int) -> str | None:
+    """A float for each entry is the least that comes to the host."""
+    if sum(copy.bytes for copy in seen.copies if copy.kind == "DtoH") >= 4 * entries:
         return None
     return "The numbers of the log were not seen to come from the device: they come by a copy, and after a wait."
+
+
+def _late_problem(seen: Observation, returned_us: float) -> str | None:
+    if _last_us(seen) <= returned_us:
+        return None
+    return "The function returned before the numbers of the log had come to the host: a copy is there after a wait."
 
 
 def _last_us(seen: Observation) -> float:
@@ -138,15 +110,23 @@ def _last_us(seen: Observation) -> float:
     return max((copy.end_us for copy in seen.copies if copy.kind == "DtoH"), default=0.0)
 
 
-def _log_problem(expected: list[dict], log: object) -> str | None:
+def _losses_problem(case: Job, expected: list[dict], log: object) -> str | None:
+    problem = _log_problem(expected, log, case.about)
+    if problem and not _log_problem(_reference(case.inputs | {"lr": 0.0})[0], log, case.about):
+        return _FIRST
+    return problem
+
+
+def _log_problem(expected: list[dict], log: object, about: str) -> str | None:
     if not isinstance(log, list):
         return f"The function returned {type_name(log)}; expected a list."
     if len(log) != len(expected):
         return "The log does not have one entry for each `every` steps and one for the steps left over."
-    return next((problem for problem in map(_entry_problem, expected, log) if problem), None)
+    problems = (_entry_problem(right, found, about) for right, found in zip(expected, log, strict=True))
+    return next(filter(None, problems), None)
 
 
-def _entry_problem(expected: dict, found: object) -> str | None:
+def _entry_problem(expected: dict, found: object, about: str) -> str | None:
     if not isinstance(found, dict) or set(found) != set(expected):
         return 'An entry of the log is not a dictionary of "mean", "worst" and "skipped".'
     for key, value in expected.items():
@@ -155,17 +135,14 @@ def _entry_problem(expected: dict, found: object) -> str | None:
         if not math.isfinite(found[key]):
             return f'"{key}" is {found[key]}, and every loss is finite: a sum of large ones is beyond float32.'
         if not abs(found[key] - value) <= _TOLERANCE * abs(value):
-            return f'"{key}" is not that of its steps: an entry counts the steps since the one before, skipped ones included.'
+            return f'"{key}" is not that of its steps: {_COUNTED.get((about, key), _SINCE)}'
     return None
 
 
-def _parameter_problem(expected: list[list[torch.Tensor]], found: list) -> str | None:
+def _parameter_problem(expected: list[list[torch.Tensor]], found: list, about: str) -> str | None:
     for right, parameter in zip(sum(expected, []), sum(found, []), strict=True):
         if tensor_problem(parameter, right.float()) or not torch.allclose(parameter.double(), right, 1e-4, 1e-5):
-            return (
-                "The parameters are not those of the loop: a step whose loss is above the limit changes nothing, "
-                "every other step is taken once."
-            )
+            return _PATH + _TOLD[about]
     return None
 
 
@@ -183,15 +160,21 @@ def _stream_problem(current: int, seen: Observation) -> str | None:
     return None
 
 
+def _unlaunched_problem(seen: Observation, steps: int) -> str | None:
+    if sum(kernel.name == "spin_kernel" for kernel in seen.kernels) >= steps:
+        return None
+    return "Not every batch was seen to go through the model on the device."
+
+
 def _waits_problem(seen: Observation, entries: int) -> str | None:
-    if not seen.kernels and entries:
-        return "No work of the device was seen."
     if len(seen.waits) > entries:
         line = next((str(wait.line) for wait in seen.waits if wait.line), "")
         return (
             f"The host waited {plural(len(seen.waits), 'time')} for {plural(entries, 'entry')} of the log, for example at "
             f"`{line:.80}`: a number, a condition and a print all fetch the value from the device."
         )
+    if seen.races:
+        return None  # who reads too early has not asked at all
     asked_for_the_last = entries > 0 and not any(wait.end_us >= _last_us(seen) - _IDLE_US for wait in seen.waits)
     if _pauses(seen) > entries or len(seen.waits) + asked_for_the_last > entries:
         return "The device stood idle between steps: to ask it again and again whether it is done is to wait."
@@ -213,9 +196,9 @@ exercise = Exercise(
     criteria=(
         Criterion("metrics", 2, "each entry of the log has the mean, the worst loss and the skipped steps"),
         Criterion("updates", 2, "the parameters are those of the loop, without the skipped steps"),
-        Criterion("waits", 3, "the host waits at most once for each entry of the log", ("metrics", "updates")),
-        Criterion("edges", 1, "remaining steps, fewer steps than an entry and no steps are logged", ("metrics",)),
+        Criterion("waits", 3, "the host waits at most once for each entry of the log"),
+        Criterion("edges", 1, "remaining steps, fewer steps than an entry and no steps are logged"),
     ),
-    cases=_train_cases,
+    cases=train_cases,
     judge=_judge_train,
 )
