@@ -15,6 +15,8 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "data_parallel.mini_ddp",
     "data_parallel.reduce_metrics",
     "engines.paged_attention",
+    "execution.divergence_cost",
+    "execution.occupancy",
     "hierarchy.roofline",
     "hierarchy.sectors",
     "hierarchy.tiled_matmul",
