@@ -30,5 +30,7 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "precision.dynamic_scaler",
     "precision.round_to",
     "precision.training_drift",
+    "transfers.move_to",
     "transfers.overlapped",
+    "transfers.transfer_time",
 }
