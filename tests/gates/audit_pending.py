@@ -33,4 +33,7 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "transfers.move_to",
     "transfers.overlapped",
     "transfers.transfer_time",
+    "views.compact",
+    "views.patchify",
+    "views.predict_view",
 }
