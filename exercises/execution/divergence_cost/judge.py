@@ -1,6 +1,6 @@
 """E3.3 divergence_cost: cases and judge."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autograder.core.exercise import Criterion
@@ -91,12 +91,17 @@ def _halves(sampler: Sampler) -> list[int]:
     return [kind for _ in range(sampler.integer(2, 4)) for kind in [0] * WARP + [1] * (WARP // 2)]
 
 
-def cost(kinds: list[int], costs: list[int], threads: int) -> int:
-    """Instructions that warps issue in branches: each warp, those of each kind that it holds."""
+def _held_by_warps(kinds: list[int], threads: int) -> Iterable[set[int]]:
+    """The kinds that each warp holds."""
     warps: dict[tuple[int, int], set[int]] = {}
     for thread, kind in enumerate(kinds):
         warps.setdefault((thread // threads, thread % threads // WARP), set()).add(kind)
-    return sum(costs[kind] for held in warps.values() for kind in held)
+    return warps.values()
+
+
+def cost(kinds: list[int], costs: list[int], threads: int) -> int:
+    """Instructions that warps issue in branches: each warp, those of each kind that it holds."""
+    return sum(costs[kind] for held in _held_by_warps(kinds, threads) for kind in held)
 
 
 def _wrong(criterion: str, launch: Launch, result: Any) -> str | None:
@@ -112,6 +117,10 @@ def _wrong(criterion: str, launch: Launch, result: Any) -> str | None:
         return "A block's last warp ends with the block: the next block starts a warp of its own."
     if result == cost(kinds, costs, threads=1):
         return "Every thread is charged: the lanes of a warp that take the same branch share its instructions."
+    if result == sum(max(costs[kind] for kind in held) for held in _held_by_warps(kinds, threads)):
+        return (
+            "Each warp is charged for its dearest branch alone: it issues one branch after the other, and they add up."
+        )
     return "That is not what the warps issue: a warp issues each branch that any of its lanes takes, once, whole."
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 from gpulab.observe.launches import WARP
 
 Launch = tuple[str, tuple[int, int, int], dict]
@@ -47,7 +47,8 @@ def _cases(sampler: Sampler) -> Iterator[Questions]:
     ]
     for criterion, launches in groupby(drawn, key=itemgetter(0)):
         yield ask(criterion, [(launch, sm) for _, launch, sm in launches])
-    yield ask("misfits", [*_out_of_range(sampler), *_refused_where_nothing_fits(sampler)], raises="ValueError")
+    refused = [*_out_of_range(sampler), *_refused_where_nothing_fits(sampler)]
+    yield refuse("misfits", [(question, _why_refused(*question[0])) for question in refused])
 
 
 def _out_of_range(sampler: Sampler) -> Iterator[tuple]:
@@ -75,6 +76,14 @@ def _refused_where_nothing_fits(sampler: Sampler) -> Iterator[tuple]:
     ):
         for store in sampler.shuffled(*full):
             yield launch, _roomy(sampler, **{store: full[store]})
+
+
+def _why_refused(threads: int, registers: int, shared_bytes: int) -> str:
+    if not 1 <= threads <= 1024:
+        return f"threads {threads} is outside 1 to 1024"
+    if not 1 <= registers <= 255:
+        return f"registers {registers} is outside 1 to 255"
+    return f"shared_bytes {shared_bytes} is negative"
 
 
 def _ends_of_ranges(sampler: Sampler) -> Iterator[Launch]:

@@ -6,7 +6,7 @@ from typing import Any
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 
 _SIZES = (1, 2, 4, 8, 16)
 
@@ -25,7 +25,7 @@ def _sectors_cases(sampler: Sampler) -> Iterator[Questions]:
     )
     yield ask("shared", list(_shared(sampler)))
     wider = [{**question, "item_bytes": 2 * question["item_bytes"]} for question in neighbours]
-    yield ask("errors", [*wider, *_refused(sampler)], raises="ValueError")
+    yield refuse("errors", [(question, _why_refused(**question)) for question in (*wider, *_refused(sampler))])
 
 
 def _strides(sampler: Sampler, size: int) -> list[int]:
@@ -82,6 +82,17 @@ def _refused(sampler: Sampler) -> Iterator[dict]:
         yield {"addresses": [one], "item_bytes": size}
         yield {**aligned, "addresses": [*aligned["addresses"][:-1], one]}
         yield {**aligned, "addresses": [address + size - off for address in aligned["addresses"]]}
+
+
+def _why_refused(addresses: list[int], item_bytes: int) -> str:
+    if len(addresses) > 32:
+        return f"{len(addresses)} addresses are more than a warp has lanes"
+    if item_bytes not in _SIZES:
+        return f"item_bytes {item_bytes} is none of 1, 2, 4, 8 and 16"
+    if min(addresses) < 0:
+        return f"the address {min(addresses)} is negative"
+    odd = next(address for address in addresses if address % item_bytes)
+    return f"the address {odd} is no multiple of item_bytes {item_bytes}"
 
 
 _HINTS = {

@@ -1,5 +1,6 @@
 """E4.3 tiled_matmul: cases and judge."""
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -91,8 +92,8 @@ def _judge_tiled_matmul(case: Case, evidence: dict) -> Iterator[Failure]:
 def _answers_problem(case: Case, evidence: dict) -> str | None:
     if not case.raises:
         return answers_problem(evidence, [_product(a, b) for a, b in case.inputs["calls"]])
-    problems = (error_problem(answer, case.raises) for answer in evidence["answers"])
-    return next((f"{problem} The inner sizes differ." for problem in problems if problem), None)
+    whys = (f"the inner sizes {a.shape[1]} and {len(b)} differ" for a, b in case.inputs["calls"])
+    return next(filter(None, map(error_problem, evidence["answers"], itertools.repeat(case.raises), whys)), None)
 
 
 def _values_problem(case: Case, evidence: dict, seen: Observation) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 from autograder.core.exercise import Criterion, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 from autograder.protocol.plain import value_of
 
 Question = tuple[dict, str]
@@ -20,7 +20,7 @@ def _work_cases(sampler: Sampler) -> Iterator[Questions]:
         sizes = [*_sizes(sampler, kind), _vast(sampler, kind)]
         yield ask(kind, [_question(sampler, kind, size, dtype) for size in sizes for dtype in ("bf16", "fp16")])
     yield ask("formats", [question for kind in _COUNTS for question in _in_every_format(sampler, kind)])
-    yield ask("errors", list(_refused(sampler)), raises="ValueError")
+    yield refuse("errors", [(question, _why_refused(*question)) for question in _refused(sampler)])
 
 
 def _question(sampler: Sampler, kind: str, sizes: dict, dtype: str) -> Question:
@@ -80,6 +80,12 @@ def _refused(sampler: Sampler) -> Iterator[Question]:
         yield _question(sampler, "convolution", sizes, "fp4")
     for dtype in _ITEM_BYTES:
         yield _question(sampler, "copy", {"elements": sampler.integer(1, 9000)}, dtype)
+
+
+def _why_refused(operation: dict, dtype: str) -> str:
+    if operation["kind"] in _COUNTS:
+        return f"the dtype `{dtype}` is none of the six"
+    return f"the kind `{operation['kind']}` is none of the four"
 
 
 # (floating-point operations, elements read, elements written)

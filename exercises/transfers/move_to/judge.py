@@ -7,50 +7,59 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.expect import count_problem, tensor_problem, type_name
+from autograder.judge.expect import count_problem
+from exercises.transfers.move_to.modules import same_tensor, sent_bytes, wrong_module
+from exercises.transfers.move_to.nestings import FORMS, PLAIN, difference, expected_nesting
 from gpulab import Observation
-
-_FORMS = ("tensor", "list", "tuple", "namedtuple", "dict", "nothing", "pairs")
-_KINDS = ("list", "tuple", "namedtuple", "dict", "OrderedDict")
 
 
 def _move_to_cases(sampler: Sampler) -> Iterator[Case]:
     # Alone: another call that waits would bring home what this one did not wait for.
     for device in sampler.shuffled(*_HOST):
-        yield _nestings("nested", _part(sampler, "cuda", device=device))
-    whole = [_part(sampler, "pageable", gradient=True), _part(sampler, "pageable", again=True)]
+        yield _nestings(("nested", "waits"), _part(sampler, "cuda", form="plain", device=device))
+    whole = [
+        _part(sampler, "pageable", gradient=True),
+        _part(sampler, "pageable", again=True),
+        _part(sampler, *_MIXED[1]),
+    ]
     devices = sampler.shuffled("cuda", "cuda:0", "object", "number", "cuda", "number", "object")
-    forms = [_part(sampler, "pageable", form=form, device=device) for form, device in zip(_FORMS, devices)]
-    yield _nestings("nested", *whole, *forms)
-    yield _nestings(
-        "as_is", *(_part(sampler, *places) for places in (["pageable"], ["cuda", "pageable"], ["pageable", "cuda"]))
-    )
-    there = [_part(sampler, place, device=device) for place, device in _THERE]
-    yield _nestings("as_is", *there)
-    for non_blocking in (True, False):
-        yield _nestings("waits", _part(sampler, "pinned"), non_blocking=non_blocking)
-    for held in (False, True):
-        yield Case(
-            ("modules", "waits"), {"module": True, "held": held, "pinned": True, "gradient": False, **_policy(sampler)}
-        )
-    yield Case(("modules",), {"module": True, "held": True, "pinned": False, "gradient": True, **_policy(sampler)})
+    forms = [_part(sampler, "pageable", form=form, device=device) for form, device in zip(FORMS, devices)]
+    yield _nestings(("nested",), *whole, *forms)
+    for form, there in (("plain", _THERE_BY_STRING), ("all", _THERE)):
+        yield _nestings(("as_is",), *(_part(sampler, *places, form=form) for places in _MIXED))
+        yield _nestings(("as_is",), *(_part(sampler, place, form=form, device=device) for place, device in there))
+        for non_blocking in (True, False):
+            yield _nestings(("waits",), _part(sampler, "pinned", form=form), non_blocking=non_blocking)
+    for held, non_blocking in ((False, True), (True, True), (False, False)):
+        yield _module(("modules", "waits"), sampler, held=held, pinned=True, non_blocking=non_blocking)
+    yield _module(("modules",), sampler, held=True, gradient=True)
+    yield _module(("modules",), sampler, head_first=True)
 
 
 _HOST = ("cpu", "host")
 """A string and a ``torch.device``."""
-_THERE = (("cuda", "cuda"), ("cuda", "cuda:0"), ("cuda", "object"), *(("pageable", device) for device in _HOST))
+_MIXED = (["pageable"], ["cuda", "pageable"], ["pageable", "cuda"])
+_THERE_BY_STRING = (("cuda", "cuda"), ("cuda", "cuda:0"), ("pageable", "cpu"))
+_THERE = (*_THERE_BY_STRING, ("cuda", "object"), ("pageable", "host"))
 """Where tensors are, and the name of the same place."""
 
 
-def _nestings(criteria: str, *parts: dict, non_blocking: bool = False) -> Case:
-    return Case((criteria,), {"module": False, "parts": list(parts), "non_blocking": non_blocking})
+def _nestings(criteria: tuple[str, ...], *parts: dict, non_blocking: bool = False) -> Case:
+    return Case(criteria, {"module": False, "parts": list(parts), "non_blocking": non_blocking})
+
+
+def _module(criteria: tuple[str, ...], sampler: Sampler, **how: bool) -> Case:
+    """``head_first``: one of its parts is on the device already."""
+    ways = dict.fromkeys(("held", "pinned", "non_blocking", "gradient", "head_first"), False) | how
+    return Case(criteria, {"module": True, **ways, **_policy(sampler)})
 
 
 def _part(
     sampler: Sampler, *places: str, form: str = "all", device: str = "cuda", again: bool = False, gradient: bool = False
 ) -> dict:
     """A nesting. ``places``: where its tensors are at first, in turn."""
-    tensors = _tensors(sampler) if form == "all" else [sampler.tensor(sampler.integer(2, 5), sampler.integer(2, 9))]
+    several = {"all": _tensors, "plain": lambda sampler: _tensors(sampler)[:PLAIN]}
+    tensors = several.get(form, lambda sampler: [sampler.tensor(sampler.integer(2, 5), sampler.integer(2, 9))])(sampler)
     return {
         "tensors": tensors,
         "form": form,
@@ -64,7 +73,7 @@ def _part(
 def _tensors(sampler: Sampler) -> list[torch.Tensor]:
     """Of many dtypes; the fourth lies transposed, the eighth has no element, the ninth no dimension.
 
-    The first is square, the sixth its transpose and the last its bytes as integers.
+    The first is square, the sixth its transpose, the tenth its bytes as integers and the last the same once more.
     """
     dtypes = (torch.float32, torch.int64, torch.bfloat16, torch.float64, torch.bool, torch.float32, torch.int32)
     tensors = [sampler.tensor(sampler.integer(2, 5), sampler.integer(2, 9), dtype=dtype) for dtype in dtypes]
@@ -76,6 +85,7 @@ def _tensors(sampler: Sampler) -> list[torch.Tensor]:
         torch.empty(0, sampler.integer(1, 9)),
         sampler.tensor(dtype=torch.int64),
         tensors[0].view(torch.int32).clone(),
+        tensors[0].clone(),
     ]
 
 
@@ -91,111 +101,72 @@ def _policy(sampler: Sampler) -> dict:
     }
 
 
-def _tensor(number: int) -> list:
-    return ["tensor", number]
-
-
-def _other(value: Any) -> list:
-    return ["other", value]
-
-
-def _expected(form: str) -> list:
-    """The nesting that was handed in: each tensor by its place among the case's tensors."""
-    alone = {
-        "tensor": _tensor(0),
-        "list": ["list", [_tensor(0), ["list", []], ["dict", []]]],
-        "tuple": ["tuple", [_tensor(0)]],
-        "namedtuple": ["Observed", [_tensor(0), _other(None), ["tuple", []]]],
-        "dict": ["dict", [["rest", ["list", []]], ["pair", ["tuple", []]], [3, _tensor(0)]]],
-        "nothing": _other("reach the red cube"),
-    }
-    if form in alone:
-        return alone[form]
-    if form == "pairs":
-        return [
-            "list",
-            [_holding([_holding([_tensor(0), _other(inner)], inner) for inner in _KINDS], outer) for outer in _KINDS],
-        ]
-    state = ["dict", [["joints", _tensor(1)], ["ids", ["list", [_tensor(2), _other(7)]]]]]
-    sample = ["Observed", [_tensor(0), state, _other("reach the red cube")]]
-    several = ["list", [_other(None), ["tuple", [_tensor(6), _other(2.5)]], _tensor(6), _other(True)]]
-    within = ["Observed", [_tensor(4), _other(0), ["list", [_tensor(5)]]]]
-    third = ["Observed", [within, ["tuple", [["tuple", []]]], ["dict", []]]]
-    least = ["list", [_tensor(7), _tensor(8), _tensor(9)]]
-    inner = [[2, ["tuple", [_tensor(3), ["list", [_tensor(6)]]]]], [1, ["set"]], [None, third], ["least", least]]
-    return ["OrderedDict", [["z", sample], ["a", several], ["m", ["dict", inner]]]]
-
-
-def _holding(items: list, kind: str) -> list:
-    if kind == "namedtuple":
-        return ["Observed", [*items[:2], ["list", items[2:]]]]
-    if kind in ("dict", "OrderedDict"):
-        return [kind, [[f"{len(items) - number}", item] for number, item in enumerate(items)]]
-    return [kind, items]
-
-
 def _judge_move_to(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.inputs["module"]:
         yield from _judge_module(case, evidence)
         return
-    (criteria,) = case.criteria
-    seen = Observation.from_dict(evidence["seen"])
-    problem = count_problem(evidence["parts"], len(case.inputs["parts"])) or next(
-        filter(None, map(_wrong_nesting, case.inputs["parts"], evidence["parts"])), None
+    parts = case.inputs["parts"]
+    problem = count_problem(evidence["parts"], len(parts)) or next(
+        filter(None, map(_wrong_nesting, parts, evidence["parts"])), None
     )
-    if problem is None:
-        problem = (
-            _wrong_bytes(case.inputs["parts"], seen)
-            if criteria != "as_is"
-            else _moved_without_need(case.inputs, evidence, seen)
-        )
-    if problem is None and criteria == "waits":
-        problem = _wrong_waits(case.inputs["non_blocking"], seen)
     if problem:
-        yield Failure(criteria, problem)
+        if "nested" in case.criteria or parts[0]["form"] == "plain":
+            yield Failure(case.criteria[-1 if problem == _NOT_ARRIVED else 0], problem)
+    elif problem := _PROBLEM[case.criteria[0]](case.inputs, evidence, Observation.from_dict(evidence["seen"])):
+        yield Failure(case.criteria[0], problem)
 
 
 def _judge_module(case: Case, evidence: dict) -> Iterator[Failure]:
-    if problem := _wrong_module(case.inputs, evidence):
-        yield from (Failure(criteria, problem) for criteria in case.criteria)
-    elif "waits" in case.criteria and (problem := _wrong_waits(True, Observation.from_dict(evidence["seen"]))):
-        yield Failure("waits", problem)
-
-
-# ---- nested batches
+    if problem := wrong_module(case.inputs, evidence):
+        yield Failure("modules", problem)
+    elif "waits" in case.criteria:
+        if problem := _wrong_waits(case.inputs, evidence, Observation.from_dict(evidence["seen"])):
+            yield Failure("waits", problem)
 
 
 def _wrong_nesting(part: dict, evidence: dict) -> str | None:
     pairs: list[tuple[int, int]] = []
-    problem = _difference(evidence["result"], _expected(part["form"]), pairs)
+    problem = difference(evidence["result"], expected_nesting(part["form"]), pairs)
     if problem:
         return problem
     for expected, number in pairs:
         if evidence["on_device"][number] == (part["device"] in _HOST):
-            return "A tensor is not on the device that was asked for: a device may be a string, a number or an object."
-        if not _same_tensor(evidence["tensors"][number], part["tensors"][expected]):
-            return "A tensor does not have the values and the dtype that were handed in."
+            return _STAYED if part["device"] in ("cuda", "cpu") else _ELSEWHERE
+        if not same_tensor(evidence["tensors"][number], part["tensors"][expected]):
+            return _why_other_values(part, evidence["tensors"][number])
     if part["gradient"] and not _all_flow(part["tensors"], evidence["gradients"], dict(pairs)):
         return "A tensor that requires a gradient was detached from the graph of the one that was passed in."
     before, after = evidence["handed_in"]
     return None if before == after else "The containers that were handed in were changed: build new ones."
 
 
+def _why_other_values(part: dict, found: Any) -> str:
+    if part["device"] in _HOST and part["places"] == ["cuda"]:
+        return _NOT_ARRIVED
+    if part["again"] and isinstance(found, torch.Tensor) and not found.any():
+        return "A tensor has the values of the call before: the next call moves what the tensors hold then."
+    if any(same_tensor(found, other) for other in part["tensors"]):
+        return "A tensor came back as another's copy: tensors at one address may differ in shape, strides or dtype."
+    return "A tensor does not have the values and the dtype that were handed in."
+
+
+_STAYED = (
+    "A tensor is not on the device that was asked for: each goes there, whatever it is in, its shape and its place."
+)
+_ELSEWHERE = "A tensor is not on the device that was asked for: a device may be a string, a number or an object."
+_NOT_ARRIVED = "A tensor came to the host with other values: without non_blocking=True its copy has arrived when the function returns."
+
+
 def _all_flow(tensors: list, gradients: list, become: dict[int, int]) -> bool:
     """Whether the first tensor and the fourth pass gradients on. ``become``: the number of what each became."""
     found = (gradients[become[0]][0], gradients[become[3]][1])
-    return all(_same_tensor(one, torch.ones_like(tensors[i])) for one, i in zip(found, (0, 3)))
+    return all(same_tensor(one, torch.ones_like(tensors[i])) for one, i in zip(found, (0, 3)))
 
 
-def _wrong_bytes(parts: list[dict], seen: Observation) -> str | None:
-    if _sent_bytes(seen) < sum(_expected_bytes(part) for part in parts):
+def _wrong_bytes(inputs: dict, evidence: dict, seen: Observation) -> str | None:
+    if sent_bytes(seen) < sum(map(_expected_bytes, inputs["parts"])):
         return "Not every tensor was seen to travel to the device."
     return None
-
-
-def _sent_bytes(seen: Observation) -> int:
-    """Bytes that were copied from the host to the device."""
-    return sum(copy.bytes for copy in seen.copies if copy.kind == "HtoD")
 
 
 def _expected_bytes(part: dict) -> int:
@@ -206,53 +177,10 @@ def _expected_bytes(part: dict) -> int:
 
 
 def _is_there(part: dict, number: int) -> bool:
-    """Whether the tensor of that number is on the device already; the sixth and the tenth lie where the first does."""
-    place = part["places"][(0 if number in (5, 9) else number) % len(part["places"])]
+    """Whether the tensor of that number is on the device already; the sixth and the tenth of all lie where the first does."""
+    beside = part["form"] == "all" and number in (5, 9)
+    place = part["places"][(0 if beside else number) % len(part["places"])]
     return (place == "cuda") == (part["device"] not in _HOST)
-
-
-def _same_tensor(value: Any, expected: torch.Tensor) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype == expected.dtype and torch.equal(value, expected)
-
-
-def _difference(found: Any, expected: list, pairs: list[tuple[int, int]]) -> str | None:
-    """Why two described nestings differ; ``pairs``: (tensor of the case, tensor that came back)."""
-    if found[0] != expected[0]:
-        return f"Where {_kind(expected)} was handed in, {_kind(found)} came back."
-    if expected[0] == "tensor":
-        pairs.append((expected[1], found[1]))
-        return None
-    if expected[0] == "set":
-        return (
-            None
-            if found[1:] == [True, 3]
-            else "A set is to come back as it is: the same set, with the same things in it."
-        )
-    if expected[0] == "other":
-        same = type(found[1]) is type(expected[1]) and found[1] == expected[1]
-        return None if same else "Anything that is not a tensor must come back as the same object."
-    if expected[0] in ("dict", "OrderedDict"):
-        return _different_items(list(zip(found[1::2], found[2::2])), expected[1], pairs, keyed=True)
-    return _different_items(found[1:], expected[1], pairs, keyed=False)
-
-
-def _different_items(found: list, expected: list, pairs: list, keyed: bool) -> str | None:
-    if len(found) != len(expected):
-        return "A container came back with another number of items."
-    for mine, right in zip(found, expected):
-        if keyed:
-            if mine[0] != right[0]:
-                return "A dictionary came back with other keys, or in another order."
-            mine, right = mine[1], right[1]
-        problem = _difference(mine, right, pairs)
-        if problem:
-            return problem
-    return None
-
-
-def _kind(described: list) -> str:
-    names = {"tensor": "a tensor", "Observed": "a namedtuple", "OrderedDict": "an OrderedDict", "set": "a set"}
-    return type_name(described[1]) if described[0] == "other" else names.get(described[0], f"a {described[0]}")
 
 
 def _moved_without_need(inputs: dict, evidence: dict, seen: Observation) -> str | None:
@@ -261,10 +189,12 @@ def _moved_without_need(inputs: dict, evidence: dict, seen: Observation) -> str 
             return "A tensor that was on the device already came back as another one: .to returns it itself."
         if len(shown["tensors"]) > len(part["tensors"]):
             return _SEVERAL
-    if _wrong_bytes(inputs["parts"], seen):
-        return _wrong_bytes(inputs["parts"], seen)
+    if problem := _wrong_bytes(inputs, evidence, seen):
+        return problem
+    if any(op.op == "aten.clone" and op.device != "cpu" for op in seen.ops):
+        return "What is on the device is copied once more there."
     expected = sum(map(_expected_bytes, inputs["parts"]))
-    return _SEVERAL if _sent_bytes(seen) > expected or (seen.copies and not expected) else None
+    return _SEVERAL if sent_bytes(seen) > expected or (seen.copies and not expected) else None
 
 
 _SEVERAL = (
@@ -276,7 +206,7 @@ _SEVERAL = (
 def _tensors_of(result: list, part: dict) -> Iterator[tuple[int, bool]]:
     """For each tensor of a described nesting: its number among the case's, and whether it is the one handed in."""
     pairs: list[tuple[int, int]] = []
-    _difference(result, _expected(part["form"]), pairs)
+    difference(result, expected_nesting(part["form"]), pairs)
     yield from ((expected, original) for (expected, _), original in zip(pairs, _are_original(result), strict=True))
 
 
@@ -288,11 +218,11 @@ def _are_original(described: Any) -> Iterator[bool]:
             yield from _are_original(item)
 
 
-def _wrong_waits(non_blocking: bool, seen: Observation) -> str | None:
+def _wrong_waits(inputs: dict, evidence: dict, seen: Observation) -> str | None:
     copies = [copy for copy in seen.copies if copy.kind == "HtoD"]
     if not copies or not all(copy.pinned for copy in copies):
         return "The copies did not come from the page-locked memory that was handed in."
-    if non_blocking:
+    if inputs["non_blocking"]:
         return "The host waited for copies from page-locked memory: pass non_blocking on." if seen.waits else None
     arrived = max(copy.end_us for copy in copies)
     if max((wait.end_us for wait in seen.waits), default=0.0) < arrived:
@@ -300,52 +230,15 @@ def _wrong_waits(non_blocking: bool, seen: Observation) -> str | None:
     return None
 
 
-# ---- modules
-
-
-def _wrong_module(inputs: dict, evidence: dict) -> str | None:
-    if "moved" in evidence:
-        return "A module that was handed in did not come back as a module."
-    if not evidence["same"]:
-        return "Another module came back: a module is moved in place, or its optimizer trains the old one."
-    left = [name for name, on_device in evidence["where"].items() if not on_device]
-    if left:
-        return (
-            "A buffer stayed on the host: parameters are not all that a module holds."
-            if set(left) <= {"scale", "offset", "head.count"}
-            else "A parameter stayed on the host."
-        )
-    if _sent_bytes(Observation.from_dict(evidence["seen"])) < sum(
-        inputs[name].nbytes for name in ("weight", "scale", "offset")
-    ):
-        return "Not all parameters and buffers were seen to travel to the device."
-    return _wrong_after_a_step(inputs, evidence)
-
-
-def _wrong_after_a_step(inputs: dict, evidence: dict) -> str | None:
-    after, weight = evidence["after"], inputs["weight"]
-    gradient = inputs["scale"][:, None] * inputs["x"].sum(0) + (1 if inputs["gradient"] else 0)
-    if not all(isinstance(after.get(name), torch.Tensor) for name in ("head.weight", "scale", "offset", "frozen")):
-        return "The module has lost a parameter or a buffer."
-    if tensor_problem(after["head.weight"], weight):
-        return "The module's weight has another shape or dtype than before."
-    if torch.equal(after["head.weight"], weight):
-        return "The optimizer's step did not change the module's weight: it holds parameters that are no longer the module's."
-    if not torch.allclose(after["head.weight"], weight - inputs["lr"] * gradient, rtol=1e-4, atol=1e-4):
-        return "After one step of the optimizer the weight is wrong: gradients that were there before count too."
-    if not torch.allclose(after["frozen"], inputs["offset"] - inputs["lr"] * len(inputs["x"]), rtol=1e-4, atol=1e-4):
-        return "A parameter that was frozen is the optimizer's no longer: every parameter stays the object that it was."
-    if not all(map(_same_tensor, (after["scale"], after["offset"]), (inputs["scale"], inputs["offset"]))):
-        return "A buffer has other values than before."
-    return None if evidence["tied"] else "A weight that two modules share has become two."
+_PROBLEM = {"nested": _wrong_bytes, "as_is": _moved_without_need, "waits": _wrong_waits}
 
 
 exercise = Exercise(
     criteria=(
         Criterion("nested", 3, "every tensor arrives, and containers keep their types, order and other items"),
         Criterion("modules", 3, "a module moves in place with its buffers, and its optimizer still trains it"),
-        Criterion("as_is", 2, "no tensor is copied that is on the device already, and none twice", ("nested",)),
-        Criterion("waits", 2, "the host waits for copies exactly when asked to", ("nested",)),
+        Criterion("as_is", 2, "no tensor is copied that is on the device already, and none twice"),
+        Criterion("waits", 2, "the host waits for copies exactly when asked to"),
     ),
     cases=_move_to_cases,
     judge=_judge_move_to,

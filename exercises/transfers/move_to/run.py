@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from autograder.runner.observed import observe
+from autograder.runner.outcome import outcome
 from autograder.runner.scenario_runner import Learner
 from exercises.transfers.run import CARD
 from gpulab import cuda
@@ -35,11 +36,13 @@ class _Part:
         self.tensors = [
             _placed(tensor, part["places"][i % len(part["places"])]) for i, tensor in enumerate(part["tensors"])
         ]
-        if len(self.tensors) > 1:
+        if part["form"] == "all":
             self.tensors[5], self.tensors[9] = _others_at_the_same_address(self.tensors[0])
+        if part["gradient"]:
+            self.tensors[10] = self.tensors[0].detach()
         self.leaves = _made_to_require_gradients(self.tensors) if part["gradient"] else []
-        self.set = {"a", "b", torch.ones(1)}
-        self.given, self.device = _nesting(self.tensors, part["form"], self.set), _device(part["device"])
+        self.kept = {"a", "b", torch.ones(1)}, Camera()
+        self.given, self.device = _nesting(self.tensors, part["form"], *self.kept), _device(part["device"])
         self.before = self._described(self.given, self.tensors)
         if part["again"]:
             _moved_once_with_other_values(learner, self.given, self.tensors, self.device)
@@ -55,7 +58,7 @@ class _Part:
         }
 
     def _described(self, value: Any, known: list[torch.Tensor]) -> Any:
-        return _described(value, known, self.tensors, self.set)
+        return _described(value, known, self.tensors, self.kept)
 
 
 def _others_at_the_same_address(square: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,14 +104,22 @@ def _placed(tensor: torch.Tensor, place: str) -> torch.Tensor:
     return {"pageable": tensor.clone, "pinned": tensor.pin_memory, "cuda": tensor.cuda}[place]()
 
 
-def _nesting(tensors: list[torch.Tensor], form: str, kept: set) -> Any:
-    """Every kind of container that the statement names, inside each other or alone.
+class Camera:
+    """No tensor and no module, though it has their method."""
 
-    Of ``all`` the seventh tensor occurs three times; the one before it and the last lie where the first does.
+    def to(self, *where: Any, **how: Any) -> None:
+        """It goes nowhere."""
+
+
+def _nesting(tensors: list[torch.Tensor], form: str, kept: set, camera: Camera) -> Any:
+    """Every kind of container that the statement names, inside each other or alone; ``plain``: a list.
+
+    The seventh tensor occurs three times, or twice; of ``all`` the one before it and the tenth lie where the first does.
     """
     one = tensors[-1]
     forms = {
         "tensor": lambda: one,
+        "plain": lambda: [*tensors, tensors[6]],
         "list": lambda: [one, [], {}],
         "tuple": lambda: (one,),
         "namedtuple": lambda: Observed(one, None, ()),
@@ -120,8 +131,9 @@ def _nesting(tensors: list[torch.Tensor], form: str, kept: set) -> Any:
         return forms[form]()
     twice = tensors[6]
     return OrderedDict(
+        first=tensors[10],
         z=Observed(tensors[0], {"joints": tensors[1], "ids": [tensors[2], 7]}, "reach the red cube"),
-        a=[None, (twice, 2.5), twice, True],
+        a=[None, (twice, 2.5), twice, True, camera],
         m={
             2: (tensors[3], [twice]),
             1: kept,
@@ -143,7 +155,7 @@ def _holding(items: list, kind: str) -> Any:
     return made[kind](items)
 
 
-def _described(value: Any, known: list[torch.Tensor], originals: list[torch.Tensor], kept: set) -> Any:
+def _described(value: Any, known: list[torch.Tensor], originals: list[torch.Tensor], kept: tuple) -> Any:
     """The nesting as plain data: the kind of a container, then its items, or its keys and items in turn.
 
     A tensor is its place in ``known``, where a new one is added.
@@ -159,7 +171,9 @@ def _described(value: Any, known: list[torch.Tensor], originals: list[torch.Tens
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *(_described(item, known, originals, kept) for item in value)]
     if isinstance(value, set):
-        return ["set", value is kept, len(value)]
+        return ["set", value is kept[0], len(value)]
+    if isinstance(value, Camera):
+        return ["camera", value is kept[1]]
     return ["other", value]
 
 
@@ -185,26 +199,34 @@ def _module_moved(learner: Learner, case: dict) -> dict:
     if case["pinned"]:
         for tensor in (*policy.parameters(), *policy.buffers()):
             tensor.data = tensor.data.pin_memory()
+    if case["head_first"]:
+        policy.head.cuda()
     optimizer = torch.optim.SGD(policy.parameters(), lr=case["lr"])
+    policy.train(not case["held"])
     if case["gradient"]:
         policy.head.weight.grad = torch.ones_like(policy.head.weight)
     holder = {"policy": policy, "steps": 3, "same": [policy]} if case["held"] else policy
     with observe() as seen:
-        result = learner.move_to(holder, "cuda", **({"non_blocking": True} if case["pinned"] else {}))
-    moved = result["policy"] if case["held"] and isinstance(result, dict) else result
+        result = learner.move_to(holder, "cuda", **({"non_blocking": True} if case["non_blocking"] else {}))
+    moved = result.get("policy") if case["held"] and isinstance(result, dict) else result
     if not isinstance(moved, torch.nn.Module):
         return {"moved": type(moved).__name__}
     return {"same": moved is policy, **_trained(moved, optimizer, case["x"]), "seen": seen.to_dict()}
 
 
 def _trained(policy: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> dict:
-    """Where everything is, and what one step of the optimizer made of what is there, once nothing is frozen."""
+    """Where everything is, how the module stands, and what one step of the optimizer made of it, once nothing is frozen."""
     tensors = {**dict(policy.named_parameters(remove_duplicate=False)), **dict(policy.named_buffers())}
     where = {name: bool(tensor.is_cuda) for name, tensor in tensors.items()}
     if not all(where.values()):
         return {"where": where}
+    flags = [policy.training, policy.head.weight.requires_grad, policy.frozen.requires_grad]
+    step = outcome(lambda: _step(policy, optimizer, x, tensors))
+    return {"where": where, "flags": flags, "tied": policy.tied is policy.head.weight, **step.get("returned", step)}
+
+
+def _step(policy: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, tensors: dict) -> dict:
     policy.frozen.requires_grad_()
     policy(x.cuda()).sum().backward()
     optimizer.step()
-    after = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
-    return {"where": where, "after": after, "tied": policy.tied is policy.head.weight}
+    return {"after": {name: tensor.detach().cpu() for name, tensor in tensors.items()}}

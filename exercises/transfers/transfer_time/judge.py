@@ -7,7 +7,7 @@ from typing import Any
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import Questions, answers, ask
+from autograder.judge.questions import Questions, answers, ask, refuse
 
 Question = tuple
 """Bytes, a link and, unless it is one, how many messages."""
@@ -23,7 +23,7 @@ def _transfer_time_cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("directions", [(sampler.integer(10**6, 10**11), link) for link in links] * 2)
     yield ask("lanes", [(sampler.integer(10**6, 10**11), link) for link in _all_lanes(sampler)])
     yield ask("latency", list(_late(sampler)))
-    yield ask("errors", list(_refused(sampler)), raises="ValueError")
+    yield refuse("errors", [(question, _why_refused(*question)) for question in _refused(sampler)])
 
 
 _UNITS = ("GB/s", "Gb/s", "GT/s")
@@ -81,6 +81,16 @@ def _refused(sampler: Sampler) -> Iterator[Question]:
     yield 0, _link(sampler, "Gb/s"), 0
 
 
+def _why_refused(nbytes: int, link: dict, messages: int = 1) -> str:
+    if link["unit"] not in _UNITS:
+        return f"the unit `{link['unit']}` is none of the three"
+    if link["counts"] not in ("one way", "both ways"):
+        return f"`counts` is `{link['counts']}`, neither `one way` nor `both ways`"
+    if link["rate"] <= 0:
+        return f"the rate {link['rate']} is not greater than 0"
+    return f"nbytes {nbytes} is negative" if nbytes < 0 else f"messages {messages} is less than 1"
+
+
 def _misspelt(known: str) -> Iterator[str]:
     """What one who is not strict about case and spaces takes for ``known``."""
     for other in (known.lower(), known.upper(), known.swapcase(), known.capitalize(), known[:-1] + known[-1].upper()):
@@ -112,7 +122,18 @@ def _wrong(criteria: str, question: Question, value: Any) -> str | None:
         return f"The function returned {type_name(value)}; expected a float, in seconds."
     if isclose(value, expected, rel_tol=1e-6):
         return None
-    return f"{_by_how_much(value, expected)}. {_HINTS[criteria]}"
+    what = (what for other, what in _misread(*question) if isclose(value, other, rel_tol=1e-6))
+    return f"{next(what, _by_how_much(value, expected))}. {_HINTS[criteria]}"
+
+
+def _misread(nbytes: int, link: dict, messages: int = 1) -> Iterator[tuple[float, str]]:
+    """Times that are not those of the link, and what gives them."""
+    yield _seconds(nbytes, {**link, "latency_us": 0}, messages), "The latency is left out"
+    yield _seconds(nbytes, link), "The latency is counted once for all messages"
+    if link["unit"] == "GT/s":
+        yield _seconds(nbytes, {**link, "encoding": (1, 1)}, messages), "The encoding is left out"
+        yield _seconds(nbytes, {**link, "encoding": link["encoding"][::-1]}, messages), "The encoding is upside down"
+        yield _seconds(nbytes, {**link, "lanes": 1}, messages), "The lanes are left out"
 
 
 def _by_how_much(value: float, expected: float) -> str:

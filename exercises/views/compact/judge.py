@@ -163,15 +163,18 @@ def _tensor_problem(before: torch.Tensor, after: object) -> str | None:
         return "A result does not hold the values of its tensor."
     if storage_bytes(after) > before.nbytes and not before.numel():
         return "A tensor of no elements still has a storage behind it."
-    if storage_bytes(after) > before.nbytes:
-        return _TOO_LARGE if before.is_contiguous() else "A result's storage holds more than its elements."
-    return None
+    return _too_large(before) if storage_bytes(after) > before.nbytes else None
 
 
-_TOO_LARGE = (
-    "A result still has the large storage behind it: a slice keeps all of its base alive, and for "
-    "a slice that is contiguous already, contiguous() returns the slice itself."
-)
+def _too_large(before: torch.Tensor) -> str:
+    if 0 in before.stride():
+        return "An expanded tensor that shows fewer bytes than are stored is not compact: its storage is too large."
+    if not before.is_contiguous():
+        return "A result's storage holds more than its elements: a view keeps all of the storage that it is cut from."
+    return (
+        "A result still has the large storage behind it: a slice keeps all of it, whether `_base` names one or not, and "
+        "for a slice that is contiguous already, contiguous() returns the slice itself."
+    )
 
 
 def _batch_problem(case: Case, evidence: dict) -> str | None:

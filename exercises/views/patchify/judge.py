@@ -25,10 +25,11 @@ def _patchify_cases(sampler: Sampler) -> Iterator[Case]:
         yield _case(("layouts",), _images(sampler, layout, next(counts), grid, next(dtype)), grid[0])
     yield from _alike_but_for_one(sampler)
     none = _images(sampler, "padded", (2, 3), (4, 2, 3), torch.float32)[:0]
-    yield _case(("values",), none, 4)
-    yield _case(("values",), none.contiguous(), 4)
+    yield _case(("layouts",), none, 4)
+    yield _case(("layouts",), none.contiguous(), 4)
     for n, height, width, patch in _untiled(sampler):
-        yield _case(("errors",), sampler.tensor(n, 2, height, width), patch, raises="ValueError")
+        because = _why_refused(height, width, patch)
+        yield _case(("errors",), sampler.tensor(n, 2, height, width), patch, raises="ValueError", because=because)
 
 
 def _alike_but_for_one(sampler: Sampler) -> Iterator[Case]:
@@ -42,9 +43,14 @@ def _alike_but_for_one(sampler: Sampler) -> Iterator[Case]:
 
 
 def _case(
-    criteria: tuple[str, ...], images: torch.Tensor, patch: int, raises: str = "", turned_first: bool = False
+    criteria: tuple[str, ...],
+    images: torch.Tensor,
+    patch: int,
+    raises: str = "",
+    because: str = "",
+    turned_first: bool = False,
 ) -> Case:
-    return Case(criteria, {"images": images, "patch": patch, "turned_first": turned_first}, raises)
+    return Case(criteria, {"images": images, "patch": patch, "turned_first": turned_first}, raises, because)
 
 
 def _images(
@@ -78,14 +84,21 @@ def _untiled(sampler: Sampler) -> list[tuple[int, int, int, int]]:
     )
 
 
+def _why_refused(height: int, width: int, patch: int) -> str:
+    if patch < 1:
+        return f"patch {patch} is less than 1"
+    undivided = [f"{name} of {side}" for name, side in (("H", height), ("W", width)) if side % patch]
+    return f"patch {patch} does not divide {' or '.join(undivided)}"
+
+
 def _patchify_reference(images: torch.Tensor, patch: int) -> torch.Tensor:
     return images.unfold(2, patch, patch).unfold(3, patch, patch).permute(0, 2, 3, 1, 4, 5)
 
 
 def _judge_patchify(case: Case, evidence: dict) -> Iterator[Failure]:
     if case.raises:
-        if problem := error_problem(evidence, case.raises):
-            yield Failure("errors", f"{problem} A patch that does not tile the image must be refused.")
+        if problem := error_problem(evidence, case.raises, case.because):
+            yield Failure("errors", problem)
         return
     images, patches = case.inputs["images"], evidence["patches"]
     right = _patchify_reference(images, case.inputs["patch"])
@@ -129,7 +142,7 @@ exercise = Exercise(
     criteria=(
         Criterion("values", 2, "every patch holds its own pixels"),
         Criterion("no_copy", 3, "no byte is copied and the patches share the images' storage", ("values",)),
-        Criterion("layouts", 2, "channels_last images and crops are cut correctly, also without a copy", ("values",)),
+        Criterion("layouts", 2, "other layouts and an empty batch are cut correctly, also without a copy", ("values",)),
         Criterion("errors", 1, "a patch that does not tile the image is refused with ValueError", ("values",)),
     ),
     cases=_patchify_cases,

@@ -11,8 +11,8 @@ from exercises.views.predict_view.cases import Question, predict_view_cases
 _HINTS = {
     "merges": "Contiguous is not the condition: only dimensions that are merged must follow each other evenly.",
     "ones": "A dimension of size 1 is never stepped along: its stride decides nothing.",
-    "expanded": "A stride of 0 is a stride like any other: n steps of 0 lead to 0, and nowhere else.",
-    "inferred": "First replace -1 by the size that makes the numbers of elements agree.",
+    "expanded": "Dimensions of stride 0 merge with each other, and with no other.",
+    "inferred": "A contiguous tensor is viewed under any size of its elements: first replace -1 by what makes the numbers agree.",
     "empty": "A tensor of no elements can be viewed under any size of no elements.",
 }
 
@@ -55,9 +55,9 @@ exercise = answers(
         Criterion("merges", 3, "the strides are those of Tensor.view, and None is returned where a copy is needed"),
         Criterion("ones", 1, "dimensions of size 1 are ignored, whatever their stride", ("merges",)),
         Criterion("expanded", 1, "dimensions of stride 0 are merged only with each other", ("merges",)),
-        Criterion("inferred", 1, "-1 is replaced by the size that fits", ("merges",)),
-        Criterion("empty", 1, "empty tensors are viewed, and an ambiguous -1 is refused", ("merges",)),
-        Criterion("errors", 1, "an invalid new_size is refused with ValueError", ("merges",)),
+        Criterion("inferred", 1, "-1 is replaced by the size that fits"),
+        Criterion("empty", 1, "empty tensors are viewed, and an ambiguous -1 is refused"),
+        Criterion("errors", 1, "an invalid new_size is refused with ValueError", ("empty",)),
     ),
     cases=predict_view_cases,
     arguments=lambda question: tuple(map(tuple, question)),
