@@ -1,5 +1,6 @@
 """The machine alone, without PyTorch: allocator invariants, happens-before, sharing of the card."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -201,3 +202,18 @@ def test_counters_that_are_added_up_late_are_those_of_the_blocks_after_each_acti
         for key in ("current", "allocated", "freed"):
             assert by_pool["all"][key] == by_pool["small_pool"][key] + by_pool["large_pool"][key]
         assert by_pool["all"]["allocated"] - by_pool["all"]["freed"] == by_pool["all"]["current"]
+
+
+def test_a_block_that_the_garbage_collector_frees_while_counters_are_added_up_is_counted(monkeypatch):
+    memory = allocator()
+    block, original = memory.malloc(MIN_BLOCK, 0), np.frombuffer
+
+    def freed_meanwhile(*args, **kwargs):
+        changes = original(*args, **kwargs)
+        monkeypatch.undo()
+        memory.free(block)
+        return changes
+
+    monkeypatch.setattr(np, "frombuffer", freed_meanwhile)
+    assert memory.allocated == MIN_BLOCK
+    assert memory.allocated == 0

@@ -44,7 +44,6 @@ class DeviceMemory:
         self._machine = machine
         self.held: dict[int, Held] = {}
         self.on_new = self.on_leave = None
-        self._on_end = self._freed
         self._busy, self._late = False, []
         self._reserved: Block | None = None
 
@@ -73,7 +72,7 @@ class DeviceMemory:
         address = storage.data_ptr()
         take = self._malloc if self._reserved is None else self._block
         block = take(nbytes) if nbytes else None
-        self.held[key] = held = Held(storage, self._on_end)
+        self.held[key] = held = Held(storage, self._freed)
         held.key, held.block, held.nbytes, held.here, held.place = key, block, nbytes, address, None
         held.accesses = AccessHistory() if block is None else block.accesses
         if _TOLD_OF_ALLOCATION:

@@ -108,8 +108,9 @@ class Stats:
     def pools(self) -> dict[str, PoolStats]:
         """By name, with all that has been written down."""
         if self._changes:
-            changes = np.frombuffer(self._changes, dtype=np.int64).reshape(-1, _COLUMNS)
-            self._changes = array("q")
+            # Python's garbage collector may free a block in here: that is written down anew.
+            written, self._changes = self._changes, array("q")
+            changes = np.frombuffer(written, dtype=np.int64).reshape(-1, _COLUMNS)
             small = changes[:, 0] != 0
             for name, of_pool in zip(POOLS, (changes, changes[~small], changes[small])):
                 if len(of_pool):
