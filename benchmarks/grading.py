@@ -31,9 +31,9 @@ import psutil
 from nbgrader.api import Gradebook
 
 from autograder.authoring.classroom import Classroom
-from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.authoring.pipeline import write_release
 from autograder.core.ledger import Ledger
+from autograder.misconceptions.corpus import CORPUS, read_corpus
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "grading.json"

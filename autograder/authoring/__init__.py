@@ -1,1 +1,1 @@
-"""What an author of exercises uses: corpus, misconceptions, the pipeline from text, the gates."""
+"""What an author of exercises uses: the pipeline from text, attempts that are tried, the gates."""

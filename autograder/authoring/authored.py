@@ -9,17 +9,17 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.authoring.clauses import Statement, statement
-from autograder.authoring.corpus import CORPUS, Attempt, read_corpus
 from autograder.authoring.drawn import Drawn
-from autograder.authoring.misconceptions import MISCONCEPTIONS, Said, read_misconceptions
-from autograder.authoring.problems import Unreadable, where
 from autograder.authoring.text import read_text_notebook
 from autograder.core.exercise import Exercise, find
 from autograder.core.layout import NOTEBOOK
+from autograder.core.problems import Unreadable, where
 from autograder.core.sampler import Sampler
 from autograder.core.verdict import Verdict
 from autograder.judge.referee import play_here
 from autograder.judge.session import Session
+from autograder.misconceptions.corpus import CORPUS, Attempt, read_corpus
+from autograder.misconceptions.sentences import MISCONCEPTIONS, Said, read_misconceptions
 from autograder.notebooks.cells import cell_of, exercises_of
 from autograder.notebooks.in_process import run_cell, run_notebook
 from autograder.runner.scenario_runner import run_case

@@ -9,9 +9,9 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
-from autograder.authoring.corpus import CORPUS, Attempt, read_corpus
 from autograder.core.exercise import find
 from autograder.core.sampler import Sampler
+from autograder.misconceptions.corpus import CORPUS, Attempt, read_corpus
 from autograder.notebooks.cells import exercises_of
 
 BROKEN = (

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 from autograder.authoring import on_record, trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
-from autograder.authoring.corpus import Attempt
 from autograder.authoring.forked import STOPPED, in_a_fork, silence
 from autograder.authoring.handed import kept_by_handed_objects
 from autograder.authoring.isolated import IsolatedRuns, Trial
-from autograder.authoring.misconceptions import MISCONCEPTIONS
-from autograder.authoring.problems import NOTHING, in_course, listed
 from autograder.authoring.text import starter_of
 from autograder.authoring.todos import todos
 from autograder.core.hidden_region import BEGIN, END, without_hidden_tests
 from autograder.core.layout import file_of, imported, run_module
+from autograder.core.problems import NOTHING, in_course, listed
 from autograder.core.sampler import Sampler
+from autograder.misconceptions.corpus import Attempt
+from autograder.misconceptions.sentences import MISCONCEPTIONS
 from autograder.notebooks.cells import cell_of, solution_of
 from autograder.runner.scenario_runner import scenario
 

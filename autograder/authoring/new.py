@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from string import Template
 
-from autograder.authoring.corpus import CORPUS
-from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.core.layout import NOTEBOOK
+from autograder.misconceptions.corpus import CORPUS
+from autograder.misconceptions.sentences import MISCONCEPTIONS
 
 TEMPLATES = Path(__file__).parent / "templates"
 

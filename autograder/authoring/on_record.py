@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder.authoring.authored import RECORD, AuthoredExercise, records
-from autograder.authoring.corpus import Attempt
 from autograder.authoring.executed import changed
 from autograder.authoring.meaning import digest_of
 from autograder.core.layout import ROOT, file_of, judge_module, run_module
+from autograder.misconceptions.corpus import Attempt
 from autograder.notebooks.cells import solution_of
 
 HOW_TO_TRY = "python -m autograder mutate"

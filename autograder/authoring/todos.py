@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.authoring.corpus import CORPUS
-from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.core.layout import NOTEBOOK, ROOT
+from autograder.misconceptions.corpus import CORPUS
+from autograder.misconceptions.sentences import MISCONCEPTIONS
 
 _MARK = re.compile(r"WRITE\((?P<of>\w+)\): (?P<what>.+?)[\"'`*)\],.;]*$", re.M)
 

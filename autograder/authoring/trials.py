@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from autograder.authoring import on_record
 from autograder.authoring.authored import SEEDS, AuthoredExercise
-from autograder.authoring.corpus import Attempt
 from autograder.authoring.forked import STOPPED
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.mutants import Mutant, mutants
-from autograder.authoring.problems import listed
+from autograder.core.problems import listed
+from autograder.misconceptions.corpus import Attempt
 from autograder.notebooks.cells import solution_of
 
 MANY_SEEDS = tuple(range(1, 31))

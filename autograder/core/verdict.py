@@ -11,13 +11,19 @@ Status = Literal["earned", "lost", "not gradable here"]
 
 @dataclass(frozen=True)
 class Line:
-    """One criterion's outcome. ``message`` is empty when its points are earned."""
+    """One criterion's outcome. ``message`` is empty when its points are earned.
+
+    ``misconception``: the key of the one that the points were lost by, where that is certain; ``read``: the title of the
+    section that teaches it.
+    """
 
     criterion: str
     says: str
     points: float
     status: Status
     message: str = ""
+    misconception: str = ""
+    read: str = ""
 
 
 @dataclass(frozen=True)

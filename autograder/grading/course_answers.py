@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.core.layout import NOTEBOOK
+from autograder.misconceptions.corpus import CORPUS, read_corpus
 from autograder.selfcheck.chapters import Chapter, chapters
 
 

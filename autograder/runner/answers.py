@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from autograder.protocol.asked import asked
 from autograder.runner.background_work import detector
 from autograder.runner.interpreter import ASKS, interpreter_for
-from autograder.runner.plain_python.asked import asked
 
 NOT_ALONE = "the function uses something of the notebook's that is no plain Python"
 

@@ -26,7 +26,7 @@ from autograder.runner.plain_python.frames import receive, send
 from gpulab.observe.lines import is_learners_file
 
 _SERVE = Path(__file__).parent / "plain_python" / "serve.py"
-ASKS = "autograder.runner.plain_python.asked"
+ASKS = "autograder.protocol.asked"
 _OURS = ("autograder", "exercises", "gpulab")
 _ENDED = {
     "type": "SystemExit",
@@ -58,7 +58,7 @@ class Interpreter:
         send(self._process.stdin, begin)
 
     def asked(self, calls: str) -> dict[str, Any]:
-        """See :func:`autograder.runner.plain_python.asked.asked`."""
+        """See :func:`autograder.protocol.asked.asked`."""
         try:
             send(self._process.stdin, calls)
             found = receive(self._process.stdout)

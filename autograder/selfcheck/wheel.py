@@ -10,13 +10,13 @@ from pathlib import Path
 import nbformat
 
 from autograder.authoring.authored import RECORD
-from autograder.authoring.corpus import CORPUS
-from autograder.authoring.misconceptions import MISCONCEPTIONS
 from autograder.authoring.pipeline import chapters, copy_room, wheel_of
 from autograder.client.command import ADDRESS
 from autograder.core.edition import Edition
 from autograder.core.layout import NOTEBOOK
 from autograder.core.published import site_address, version
+from autograder.misconceptions.corpus import CORPUS
+from autograder.misconceptions.sentences import MISCONCEPTIONS
 from autograder.selfcheck.chapters import Chapter
 from autograder.selfcheck.packed import SITE
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.authoring.text import read_text_notebook
 from autograder.core.layout import NOTEBOOK
 from autograder.flags.submission import flags_of
+from autograder.misconceptions.corpus import CORPUS, read_corpus
 
 CHAPTERS = sorted(path.parent for path in (Path(__file__).parents[2] / "exercises").glob(f"*/{CORPUS}"))
 MOST_OF_THE_WRONG = 0.01

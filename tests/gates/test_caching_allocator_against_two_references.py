@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.authoring.text import read_text_notebook
+from autograder.misconceptions.corpus import CORPUS, read_corpus
 from autograder.notebooks.cells import solution_of
 from gpulab.cuda.machine.allocator import Allocator, OutOfMemory
 

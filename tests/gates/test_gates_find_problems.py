@@ -9,13 +9,13 @@ import pytest
 from autograder.authoring import gates, on_record, trials
 from autograder.authoring.authored import HiddenTestBroken, authored_in, records
 from autograder.authoring.clauses import Statement
-from autograder.authoring.corpus import Attempt
 from autograder.authoring.gates import gate
 from autograder.authoring.isolated import IsolatedRuns
-from autograder.authoring.misconceptions import EquivalentMutant, Misconception, Said
 from autograder.authoring.mutants import mutants
 from autograder.authoring.on_record import write
 from autograder.authoring.trials import sample, tried
+from autograder.misconceptions.corpus import Attempt
+from autograder.misconceptions.sentences import EquivalentMutant, Misconception, Said
 from autograder.notebooks.cells import cell_of
 from tests.audit import unit
 from tests.gates.records import AsExpected, record_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from docutils.nodes import make_id
 
-from autograder.authoring.misconceptions import MISCONCEPTIONS, read_misconceptions
+from autograder.misconceptions.sentences import MISCONCEPTIONS, read_misconceptions
 from autograder.notebooks.cells import cell_of
 from autograder.selfcheck.chapters import Chapter, anchor_of, chapters
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from autograder.authoring import isolated
-from autograder.authoring.corpus import read_corpus
 from autograder.authoring.tried import run
 from autograder.core.layout import ROOT
+from autograder.misconceptions.corpus import read_corpus
 
 SOLUTIONS = """\
 # %% wrong fits says_yes loses=MANY

@@ -4,12 +4,12 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.authoring.corpus import CORPUS, read_corpus
 from autograder.authoring.drafts import in_the_book
 from autograder.core.hidden_region import without_hidden_tests
 from autograder.intake.graded_form import graded_form
 from autograder.intake.notebook_file import Read
 from autograder.intake.released import Released
+from autograder.misconceptions.corpus import CORPUS, read_corpus
 from autograder.notebooks.cells import solution_of
 from autograder.selfcheck.chapters import Chapter
 from tests.pipeline.conftest import ROOT

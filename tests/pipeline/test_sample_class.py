@@ -47,7 +47,7 @@ def test_the_class_holds_at_least_ten_submissions_and_every_attempt_that_is_no_c
     course, submissions = handed_in
     assert len(submissions) >= 10
     cells = "".join(submission.content.decode("utf-8", "replace") for submission in submissions)
-    from autograder.authoring.corpus import CORPUS, read_corpus
+    from autograder.misconceptions.corpus import CORPUS, read_corpus
 
     attempts = read_corpus(ROOT / "exercises" / course.chapter / CORPUS)
     for attempt in [attempt for attempt in attempts if attempt.kind != "cheat"]:

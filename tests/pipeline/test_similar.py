@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from autograder.authoring.corpus import read_corpus
 from autograder.grading.similar import run, similar
+from autograder.misconceptions.corpus import read_corpus
 from tests.pipeline.conftest import ROOT, Course
 
 OWN_WAY = """

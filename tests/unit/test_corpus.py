@@ -2,8 +2,8 @@
 
 import pytest
 
-from autograder.authoring.corpus import Attempt, read_corpus
-from autograder.authoring.problems import Unreadable
+from autograder.core.problems import Unreadable
+from autograder.misconceptions.corpus import Attempt, read_corpus
 
 TEXT = """\
 # Attempts of somebody's.

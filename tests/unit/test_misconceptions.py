@@ -2,8 +2,8 @@
 
 import pytest
 
-from autograder.authoring.misconceptions import EquivalentMutant, Misconception, Said, read_misconceptions
-from autograder.authoring.problems import Unreadable
+from autograder.core.problems import Unreadable
+from autograder.misconceptions.sentences import EquivalentMutant, Misconception, Said, read_misconceptions
 
 TEXT = """\
 misconceptions:

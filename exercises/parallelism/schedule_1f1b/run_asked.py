@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from autograder.protocol import asked as questions
 from autograder.protocol.plain import plain
-from autograder.runner.plain_python import asked as questions
 
 
 def asked(function: Callable, calls: str, describe: Callable[[BaseException], dict]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.authoring.problems import Unreadable, where
+from autograder.core.problems import Unreadable, where
 
 CORPUS = "corpus.txt"
 _HEAD = re.compile(r"# %% (?P<kind>wrong|right|cheat) (?P<function>\w+) (?P<name>\w+)(?P<fields>(?: \w+=.*)?)")

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from autograder.authoring.problems import Unreadable
+from autograder.core.problems import Unreadable
 
 MISCONCEPTIONS = "misconceptions.yml"
 
