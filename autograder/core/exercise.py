@@ -12,6 +12,7 @@ from autograder.core.layout import file_of, imported, judge_module
 
 if TYPE_CHECKING:
     from autograder.core.sampler import Sampler
+    from autograder.judge.facts import Fact
     from gpulab.collectives import Carrier
 
 
@@ -103,10 +104,15 @@ class Outline:
 
 @dataclass(frozen=True)
 class Exercise(Outline):
-    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows."""
+    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows.
+
+    ``facts(case, evidence)``: what of it tells one wrong idea from another, for each question; None where no function can be
+    asked by the judge itself. See :mod:`autograder.judge.explain`.
+    """
 
     cases: "Callable[[Sampler], Iterator[Case]]"
     judge: Judge
+    facts: "Callable[[Case, dict[str, Any]], Iterable[Fact]] | None" = None
 
     @property
     def outline(self) -> Outline:

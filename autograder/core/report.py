@@ -2,8 +2,12 @@
 
 import html
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from autograder.core.verdict import Line, Verdict
+
+AS_ABOVE = "Lost for the same reason as above."
 
 
 def points(value: float) -> str:
@@ -13,13 +17,13 @@ def points(value: float) -> str:
 
 def as_text(verdict: Verdict) -> str:
     lines = [f"{verdict.exercise}: {points(verdict.score)} of {points(verdict.max_score)} points"]
-    lines += [f"  {_mark(line)}  {line.says}{_reason(line)}" for line in verdict.lines]
+    lines += [f"  {_mark(line)}  {line.says}{_reason(line)}" for line in _said_once(verdict)]
     return "\n".join(lines)
 
 
 def as_html(verdict: Verdict) -> str:
     """A table. Messages may hold text of the learner's process: all of it is escaped."""
-    rows = "".join(_row(line) for line in verdict.lines)
+    rows = "".join(_row(line) for line in _said_once(verdict))
     title = f"{points(verdict.score)} of {points(verdict.max_score)} points"
     return (
         '<table class="verdict">'
@@ -27,6 +31,14 @@ def as_html(verdict: Verdict) -> str:
         '<thead><tr><th scope="col">Points</th><th scope="col">For</th><th scope="col">What happened</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
+
+
+def _said_once(verdict: Verdict) -> Iterator[Line]:
+    """The lines; what one misconception lost in several is explained in the first."""
+    said: set[str] = set()
+    for line in verdict.lines:
+        yield replace(line, message=AS_ABOVE) if line.misconception in said else line
+        said |= {line.misconception} - {""}
 
 
 def _row(line: Line) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import count_problem, error_problem, raised_problem
+from autograder.judge.facts import Fact, facts_of_questions
+from autograder.judge.refusals import kept_and_broken
 from autograder.protocol.plain import value_of, written
 
 Question = Any
@@ -56,7 +58,20 @@ def answers(
             calls = written([arguments(question) for question in case.questions])
             yield replace(case, inputs={"calls": calls, "libraries": list(libraries), "in_kernel": in_kernel})
 
-    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept))
+    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept), _facts(wrong))
+
+
+def _facts(wrong: Wrong) -> Callable[[Questions, dict], Iterator[Fact]]:
+    def facts(case: Questions, evidence: dict) -> Iterator[Fact]:
+        right = lambda question, answer: not wrong(case.criteria[0], question, value_of(answer["returned"]))
+        return facts_of_questions(case.questions, evidence["answers"], case.raises, right)
+
+    return facts
+
+
+def _of_the_others(case: Questions, given: list[dict]) -> str:
+    refused = [not error_problem(answer, case.raises) for answer in given]
+    return kept_and_broken(zip(case.reasons, refused, strict=True), case.raises)
 
 
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
@@ -82,10 +97,12 @@ def _judge(
         if problem := count_problem(given, len(questions)):
             yield Failure(case.criteria[0], problem)
             return
-        reasons = getattr(case, "reasons", ()) or [case.because] * len(questions)
+        stated = getattr(case, "reasons", ())
+        reasons = stated or [case.because] * len(questions)
         for question, answer, because in zip(questions, given, reasons, strict=True):
             if found := found_in(case, question, answer, because) or (kept and not answer["kept"] and kept):
-                yield Failure(case.criteria[0], found)
+                further = _of_the_others(case, given) if stated and found != kept else ""
+                yield Failure(case.criteria[0], f"{found} {further}".rstrip())
                 return
 
     return judge

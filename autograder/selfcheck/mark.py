@@ -70,6 +70,9 @@ class _Sheet:
         self._marked.verdicts[function] = verdict
         self._tell(function, verdict)
 
+    def explain(self, grade_id: str, verdict: Verdict) -> None:
+        self._marked.verdicts[self._marked.chapter.functions[grade_id]] = verdict
+
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
     ) -> None:
