@@ -42,7 +42,7 @@ def gradebook_of(course: Path) -> Iterator[nbgrader.api.Gradebook | None]:
     from nbgrader.apps.baseapp import NbGrader
 
     app = NbGrader()
-    app.initialize([f"--CourseDirectory.root={course}", "--log-level=WARN"])
+    app.initialize([f"--CourseDirectory.root={course}", "--log-level=ERROR"])
     url = make_url(app.coursedir.db_url)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         yield None
