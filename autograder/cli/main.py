@@ -118,6 +118,13 @@ def _add_report(commands) -> None:
     report.add_argument(
         "--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)"
     )
+    report.add_argument(
+        "--new",
+        type=Path,
+        metavar="FOLDER",
+        help="write there what was lost without a name as wrong solutions, FOLDER/CHAPTER.txt, as `try` takes them and a "
+        "corpus holds them; alike ones are one, and no learner is named",
+    )
 
 
 def _add_try(commands) -> None:
@@ -288,7 +295,7 @@ def _similar(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from autograder.instructor.command import run
 
-    return run(_course(), options.assignment, options.anonymous, options.to)
+    return run(_course(), options.assignment, options.anonymous, options.to, options.new)
 
 
 def _course() -> Path:

@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from autograder.core.printable import say
+from autograder.core.problems import Unreadable
 from autograder.core.spreadsheet import write_table
+from autograder.instructor.candidates import CannotWrite, write_candidates
 from autograder.instructor.named import Named
 from autograder.instructor.page import page
 from autograder.instructor.standing import Standing, standing
@@ -17,18 +20,21 @@ ALONE = 2
 """In an anonymous report a sentence that fewer learners were told is left out: it may quote one of them."""
 
 
-def run(course: Path, assignment: str, anonymous: bool = False, to: Path | None = None) -> int:
-    """Write the page and the table; name them.
+def run(course: Path, assignment: str, anonymous: bool = False, to: Path | None = None, new: Path | None = None) -> int:
+    """Write the page and the table, and with ``new`` the candidates for the corpora; name them.
 
     Returns 2 when nothing was graded, or nothing can be written there.
     """
     path = to or course / "reports" / f"{assignment}{'-anonymous' if anonymous else ''}.html"
     try:
         if path.suffix == ".csv":
-            raise ValueError(f"{path} is to be a page: the table is written beside it, as .csv")
+            raise CannotWrite(f"{path} is to be a page: the table is written beside it, as .csv")
         found = standing(course, assignment, anonymous)
         _write(found, path)
-    except (LookupError, ValueError) as why:
+        if new:
+            for sentence in write_candidates(course, found, new):
+                say(sentence)
+    except (LookupError, Unreadable, CannotWrite) as why:
         print(f"autograder report: {why}", file=sys.stderr)
         return 2
     return 0
