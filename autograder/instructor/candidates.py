@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autograder.core.layout import NOTEBOOK, ROOT
 from autograder.core.verdict import Verdict
-from autograder.instructor.solutions import LeftOut, Solution, names_somebody, solution, words
+from autograder.instructor.solutions import LeftOut, Names, Solution, solution, words
 from autograder.instructor.standing import Learner, Standing, outcome, without_figures
 from autograder.intake.answers import answers_of, releases_in
 from autograder.intake.files import digest, handed_in
@@ -39,7 +39,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Candidate:
-    """``learners`` wrote it; ``alike`` lost the same and were told the same, whatever they wrote."""
+    """``learners`` wrote it; ``alike`` lost ``loss`` and were told the same, whatever they wrote."""
 
     loss: Loss
     solution: Solution
@@ -74,10 +74,9 @@ class Collected:
 
     def candidates(self) -> list[Candidate]:
         """In the order of the notebook; of an exercise those first whose learners were told what most were told."""
-        alike: dict[Loss, list[Solution]] = defaultdict(list)
-        for loss, written in self._wrong():
-            alike[loss].append(written)
-        found = [one for loss, some in alike.items() for one in _merged(loss, some)]
+        wrong = list(self._wrong())
+        alike = Counter(loss for loss, _ in wrong)
+        found = [_merged(same, alike) for same in _by_shape(wrong)]
         order = [function.exercise for function in self._standing.functions]
         return sorted(found, key=lambda one: (order.index(one.loss.exercise), -one.alike, one.loss.told, -one.learners))
 
@@ -122,7 +121,7 @@ class Collected:
 
     def _solution(self, loss: Loss, source: str) -> Solution | None:
         chapter, _, function = loss.exercise.partition(".")
-        about = self._chapters.setdefault(chapter, Chapter(chapter))
+        about = self._chapters.setdefault(chapter, Chapter(chapter, self._standing.names))
         try:
             written = solution(source, function)
         except LeftOut as why:
@@ -130,7 +129,7 @@ class Collected:
             return None
         if attempt := about.attempts(function).get(written.shape):
             self._in_corpus[loss.exercise, attempt] += 1
-        elif names_somebody(written.source, self._standing.names, about.words):
+        elif about.names.are_in(written.source):
             self._left["that hold what may be a learner's name"] += 1
         else:
             return written
@@ -140,13 +139,15 @@ class Collected:
 class Chapter:
     """What a chapter's own files hold: their words name nobody, their attempts are no news."""
 
-    def __init__(self, name: str) -> None:
-        self._folder = ROOT / "exercises" / name
+    def __init__(self, name: str, names: set[str]) -> None:
+        self._folder, self._all = ROOT / "exercises" / name, names
         self._attempts: dict[str, dict[str, str]] = {}
 
     @cached_property
-    def words(self) -> set[str]:
-        return {word for file in (NOTEBOOK, CORPUS) for word in words((self._folder / file).read_text("utf-8"))}
+    def names(self) -> Names:
+        """Of the class."""
+        files = (NOTEBOOK, CORPUS)
+        return Names(self._all, {word for file in files for word in words((self._folder / file).read_text("utf-8"))})
 
     def attempts(self, function: str) -> dict[str, str]:
         """By the shapes of the wrong ones what they are. Raises Unreadable."""
@@ -186,12 +187,18 @@ def _loss(verdict: Verdict) -> Loss:
     return Loss(verdict.exercise, loses, told)
 
 
-def _merged(loss: Loss, solutions: list[Solution]) -> Iterator[Candidate]:
-    shapes: dict[str, list[Solution]] = defaultdict(list)
-    for one in solutions:
-        shapes[one.shape].append(one)
-    for same in shapes.values():
-        yield Candidate(loss, min(same, key=lambda one: (len(one.source), one.source)), len(same), len(solutions))
+def _by_shape(wrong: list[tuple[Loss, Solution]]) -> Iterable[list[tuple[Loss, Solution]]]:
+    shapes: dict[tuple[str, str], list[tuple[Loss, Solution]]] = defaultdict(list)
+    for loss, written in wrong:
+        shapes[loss.exercise, written.shape].append((loss, written))
+    return shapes.values()
+
+
+def _merged(same: list[tuple[Loss, Solution]], alike: Counter[Loss]) -> Candidate:
+    """Of solutions of one shape: what most of them lost, and the shortest text. Inputs are drawn, so that not all lose the same."""
+    loss = Counter(loss for loss, _ in same).most_common(1)[0][0]
+    shortest = min((written for _, written in same), key=lambda one: (len(one.source), one.source))
+    return Candidate(loss, shortest, len(same), alike[loss])
 
 
 def _blocks(candidates: Iterable[Candidate]) -> Iterator[str]:

@@ -42,14 +42,20 @@ def words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def names_somebody(source: str, names: Collection[str], usual: Collection[str]) -> bool:
-    """Whether it holds a name, or a word of one that is neither Python's nor ``usual``."""
-    tells = {word for name in names for word in words(name)} - _PYTHON - set(usual)
-    with_figures = [name.lower() for name in names if any(letter.isdigit() for letter in name)]
-    told = words(source) - set(usual)
-    return any(_tells(word, tell) for word in told for tell in tells) or any(
-        name in source.lower() for name in with_figures
-    )
+class Names:
+    """Those of a class; a word that is Python's or ``usual`` tells nobody."""
+
+    def __init__(self, names: Collection[str], usual: Collection[str]) -> None:
+        self._usual = _PYTHON | set(usual)
+        self._words = {word for name in names for word in words(name)} - self._usual
+        self._with_figures = [name.lower() for name in names if any(letter.isdigit() for letter in name)]
+
+    def are_in(self, source: str) -> bool:
+        """Whether it holds one, or a word of one."""
+        told = words(source) - self._usual
+        return any(_tells(word, name) for word in told for name in self._words) or any(
+            name in source.lower() for name in self._with_figures
+        )
 
 
 def _tells(word: str, name: str) -> bool:

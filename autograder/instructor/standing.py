@@ -193,7 +193,7 @@ class Standing:
     def people_at(self, places: Sequence[int]) -> list[Person]:
         return [self.learners[place].person for place in places]
 
-    @property
+    @cached_property
     def names(self) -> set[str]:
         """All that anybody in the class is called."""
         enrolled = self.hand_ins.enrolled

@@ -90,6 +90,14 @@ def test_those_that_were_told_what_most_were_told_come_first(course):
     assert ["(0" in one.source or "= 0" in one.source for one in candidates(course)] == [False, False, True]
 
 
+def test_one_solution_that_was_told_several_things_is_one_candidate(course):
+    for student, told in (("ada", "Wrong strides."), ("bob", "Wrong strides."), ("cyd", "A wrong size.")):
+        course.lost(student, ONES, told)
+    assert report() == 0
+    (one,) = candidates(course)
+    assert one.source.startswith("# 3 learners wrote it.\n")
+
+
 def test_try_takes_the_file_and_finds_what_it_declares(course, capsys):
     course.lost("ada", ZEROS)
     assert report() == 0

@@ -23,6 +23,8 @@ from tests.screens import px_beyond
 
 SAYS = {"values": "every patch holds its own pixels", "no_copy": "no byte is copied"}
 SAID = read_misconceptions(ROOT / "exercises" / "views" / "patchify" / MISCONCEPTIONS).misconceptions
+CUT = """[...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > innerWidth + 1)
+    .map(one => one.className)"""
 A4 = {"width": 703, "height": 1032}
 """CSS pixels inside the margins of the page's own style."""
 
@@ -342,9 +344,7 @@ def test_a_switch_hides_names_and_what_concerns_one_learner_alone(shown):
 
 def test_on_paper_nothing_is_cut_and_the_switch_is_not_there(shown):
     shown.emulate_media(media="print", color_scheme="dark")
-    cut = """[...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > innerWidth + 1)
-        .map(one => one.className)"""
-    assert shown.evaluate(cut) == [] and not shown.is_visible("#hide")
+    assert shown.evaluate(CUT) == [] and not shown.is_visible("#hide")
     assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
@@ -352,3 +352,17 @@ def test_on_paper_nothing_is_cut_and_the_switch_is_not_there(shown):
 def test_nothing_is_wider_than_the_screen(course, browser, width):
     assert run(course, "views", False, course / "page.html") == 0
     assert px_beyond(browser, (course / "page.html").read_text("utf-8"), width) <= 0
+
+
+def test_on_paper_there_is_room_for_six_functions_of_eight_criteria(browser, course):
+    many = {
+        name: Verdict(name, tuple(Line(f"criterion_{place}", "it holds", 1, "earned") for place in range(8)))
+        for name in (f"engines.continuous_batcher_{place}" for place in range(6))
+    }
+    Ledger(course).write(Entry("engines", "a.very.long.name@university.example.org", "graded", verdicts=many))
+    context = browser.new_context(viewport=A4)
+    tab = context.new_page()
+    tab.set_content(written(standing(course, "engines")))
+    tab.emulate_media(media="print")
+    assert tab.evaluate(CUT) == []
+    context.close()
