@@ -17,7 +17,7 @@ without the work, and is to lose every criterion. What follows is the source of 
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +71,14 @@ def attempts_at(path: Path, function: str) -> list[Attempt]:
         for head, number, source in heads
         if head and head["function"] == function
     ]
+
+
+def as_text(attempts: Sequence[Attempt]) -> str:
+    """Wrong attempts as a corpus holds them, without the clauses that they break."""
+    heads = (
+        f"# %% {one.kind} {one.function} {one.name} loses={','.join(one.loses)} says={one.says}" for one in attempts
+    )
+    return "\n".join(f"{head}\n{one.source}" for head, one in zip(heads, attempts, strict=True))
 
 
 def _blocks(lines: list[str], path: Path) -> Iterator[tuple[int, str, str]]:

@@ -34,7 +34,10 @@ def test_what_is_refused_loses_nothing():
 def test_what_should_be_refused_and_is_not_is_named_with_its_reason(accepted):
     answered = [RAISED, RAISED]
     answered[accepted] = RETURNED
-    assert _told(*answered) == [f"The function returned a dict; expected ValueError, because {REFUSED[accepted][1]}."]
+    assert _told(*answered) == [
+        f"The function returned a dict; expected ValueError, because {REFUSED[accepted][1]}. "
+        f"It does raise ValueError where {REFUSED[1 - accepted][1]}."
+    ]
 
 
 def test_the_reasons_stay_with_the_referee():

@@ -35,3 +35,13 @@ def test_html_escapes_what_a_learner_had_a_hand_in():
 
 def test_html_says_what_this_machine_cannot_grade():
     assert "Not gradable on this machine. There is no GPU." in as_html(MADE)
+
+
+def test_what_one_misconception_lost_twice_is_explained_once():
+    says = "You return the column first."
+    lost = [Line(name, name, 1, "lost", says, "column_first", "Places") for name in ("values", "order")]
+    shown = Verdict("rows.place_of", (*lost, Line("kept", "kept", 1, "lost", "You changed it.")))
+    for page in (as_text(shown), as_html(shown)):
+        assert (
+            page.count(says) == page.count("Lost for the same reason as above.") == page.count("You changed it.") == 1
+        )
