@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 from autograder.core.flag import Flag
 from autograder.core.marks import Mark, Marks
 from autograder.core.printable import visible
+from autograder.core.report import reasons
 from autograder.core.verdict import Verdict
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
@@ -52,8 +53,7 @@ class Marked:
 
 
 def mark_of(function: str, verdict: Verdict) -> Mark:
-    lost = dict.fromkeys(line.message for line in verdict.lines if line.status != "earned")
-    return Mark(function, verdict.score, verdict.max_score, tuple(lost))
+    return Mark(function, verdict.score, verdict.max_score, tuple(reasons(verdict)))
 
 
 class _Sheet:
