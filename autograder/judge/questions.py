@@ -76,7 +76,7 @@ def _called_with(case: Case, at: int) -> str:
     """The arguments of one call, cut short; nothing where a ``run.py`` makes them."""
     if "calls" not in case.inputs:
         return ""
-    return f"It was called with `({', '.join(map(_short.repr, read(case.inputs['calls'])[at]))})`."
+    return f" (called with `{_short.repr(read(case.inputs['calls'])[at])}`)"
 
 
 def _of_the_others(case: Questions, given: list[dict]) -> str:
@@ -99,7 +99,7 @@ def _judge(
         if case.raises:
             return error_problem(answer, case.raises, because)
         if "error" in answer:
-            return f"{raised_problem(answer['error'])} {_called_with(case, at)}".rstrip()
+            return raised_problem(answer["error"]) + _called_with(case, at)
         return wrong(case.criteria[0], question, read(answer["returned"]))
 
     def judge(case: Case, evidence: dict) -> Iterator[Failure]:

@@ -58,5 +58,5 @@ def test_an_exception_of_the_functions_is_told_with_what_it_was_called_with():
     told = [
         [one.message for one in rows.judge(case, {"answers": given})] for given in ([raised, right], [right, raised])
     ]
-    said = "The function raised IndexError at `x[9]`: no item It was called with"
-    assert told == [[f"{said} `([0, 1, 2, 3, 4, 5, 6, 7, ...], {{'a': 1}})`."], [f"{said} `([], {{}})`."]]
+    said = "The function raised IndexError at `x[9]`: no item (called with"
+    assert told == [[f"{said} `([0, 1, 2, 3, 4, 5, 6, 7, ...], {{'a': 1}})`)"], [f"{said} `([], {{}})`)"]]
