@@ -104,3 +104,8 @@ def test_a_form_that_loses_what_is_earned_is_not_asked(monkeypatch):
     )
     judge_of(LETS_THE_MISALIGNED_THROUGH).explain([])
     assert asked_for == []
+
+
+def test_a_judge_asks_no_function_that_a_run_py_calls():
+    """It would have to import what runs beside a learner."""
+    assert find("hierarchy.sectors").facts and find("inference.kv_bytes").facts is None
