@@ -139,7 +139,7 @@ def test_no_word_is_broken_on_a_phone(tried, browser):
     assert lines and set(lines) == {1}
 
 
-LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td')].flatMap(cell => {
+LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td, p.verdict')].flatMap(cell => {
   const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
   for (let text; (text = walk.nextNode());) {
     const start = text.data.indexOf(word);
