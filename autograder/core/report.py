@@ -5,10 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograder.core.verdict import Line, Verdict
+from autograder.core.verdict import UNWRITTEN, Line, Verdict
 
-UNWRITTEN = "The function is not written yet: it raised NotImplementedError."
-"""What :func:`autograder.judge.expect.raised_problem` says of a starter."""
 AS_ABOVE = "Lost for the same reason as above."
 
 
@@ -30,11 +28,10 @@ def reasons(verdict: Verdict) -> list[str]:
 
 
 def as_text(verdict: Verdict) -> str:
+    title = f"{verdict.exercise}: {points(verdict.score)} of {points(verdict.max_score)} points"
     if is_unwritten(verdict):
-        return f"{verdict.exercise}: 0 of {points(verdict.max_score)} points\n  {UNWRITTEN}"
-    lines = [f"{verdict.exercise}: {points(verdict.score)} of {points(verdict.max_score)} points"]
-    lines += [f"  {_mark(line)}  {line.says}{_reason(line)}" for line in _said_once(verdict)]
-    return "\n".join(lines)
+        return f"{title}\n  {UNWRITTEN}"
+    return "\n".join([title, *(f"  {_mark(line)}  {line.says}{_reason(line)}" for line in _said_once(verdict))])
 
 
 def as_html(verdict: Verdict) -> str:

@@ -6,6 +6,8 @@ from typing import Literal
 from autograder.core.exercise import Failure, NotGradable, Outline
 
 MAX_MESSAGE_CHARACTERS = 600
+UNWRITTEN = "The function is not written yet: it raised NotImplementedError."
+"""The message of a line of a starter."""
 Status = Literal["earned", "lost", "not gradable here"]
 
 

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from autograder.core.layout import ROOT
 from autograder.core.verdict import Line
 from autograder.instructor.standing import Learner, Standing, outcome
-from autograder.misconceptions.sentences import MISCONCEPTIONS, Misconception, read_misconceptions
+from autograder.misconceptions.sentences import Misconception, misconceptions_of
 from autograder.selfcheck.chapters import Chapter
 
 
@@ -94,7 +94,7 @@ class Named:
             lines |= its
             for key in its:
                 who[key].append(learner)
-        said = _said(exercise) if who else {}
+        said = misconceptions_of(exercise) if who else {}
         ranked = sorted(who, key=lambda key: (-len(who[key]), key))
         return [
             Shown(exercise, said.get(key) or self._of_old(lines[key], exercise), letter, tuple(who[key]), len(verdicts))
@@ -105,13 +105,6 @@ class Named:
         """One that the exercise does not name any more: as far as the ledger knows it."""
         read = line.read or self.to_read(exercise).title
         return Misconception(line.misconception, line.misconception.replace("_", " "), line.message, read)
-
-
-def _said(exercise: str) -> dict[str, Misconception]:
-    """The exercise's misconceptions by key. Raises Unreadable."""
-    chapter, _, function = exercise.partition(".")
-    said = read_misconceptions(ROOT / "exercises" / chapter / function / MISCONCEPTIONS)
-    return {one.key: one for one in said.misconceptions}
 
 
 def _chapter_of(exercise: str) -> str:

@@ -10,12 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 from autograder.core.ledger import Entry, Ledger
-from autograder.core.verdict import Line, Verdict
+from autograder.core.verdict import UNWRITTEN, Line, Verdict
 from autograder.instructor.hand_ins import LATE, Group, HandIns, groups, hand_ins, how_late
 from autograder.instructor.runtimes import Runtime, runtime_of
 
 NOT_JUDGED = ("Not judged until this holds", "These tests were not run", "The hidden tests of this")
-NOT_WRITTEN = "The function is not written yet"
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def outcome(line: Line | None) -> str:
         return "named"
     if line.message.startswith(NOT_JUDGED):
         return "not judged"
-    return "not written" if line.message.startswith(NOT_WRITTEN) else "lost"
+    return "not written" if line.message.startswith(UNWRITTEN) else "lost"
 
 
 @dataclass(frozen=True)

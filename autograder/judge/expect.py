@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from autograder.core.verdict import UNWRITTEN
 from autograder.protocol.plain import Other
 from autograder.protocol.wire import Opaque
 from gpulab import Observation
@@ -64,7 +65,7 @@ def raised_problem(error: object) -> str:
         return "The function raised an exception."
     kind, message, line = (str(error.get(key, ""))[:300] for key in ("type", "message", "line"))
     if kind == "NotImplementedError":
-        return "The function is not written yet: it raised NotImplementedError."
+        return UNWRITTEN
     if kind == "NotDefined":
         return message
     where = f" at `{line}`" if line else ""

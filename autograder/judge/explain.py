@@ -6,6 +6,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from autograder.core.exercise import Case, Exercise, Failure
@@ -14,7 +15,7 @@ from autograder.judge.facts import Fact
 from autograder.misconceptions.corpus import Attempt
 from autograder.misconceptions.forms import as_function, forms
 from autograder.misconceptions.match import RIGHT, Played, named
-from autograder.misconceptions.sentences import MISCONCEPTIONS, Misconception, read_misconceptions
+from autograder.misconceptions.sentences import Misconception, misconceptions_of
 from autograder.protocol import wire
 from autograder.protocol.asked import asked
 from autograder.protocol.errors import classes_of
@@ -76,14 +77,21 @@ def explained(exercise: Exercise, draw: list[tuple[Case, dict]], lost: Collectio
     """
     if any("answers" not in evidence or evidence.get("background") for _, evidence in draw):
         return {}
-    chapter, _, function = exercise.name.partition(".")
-    folder = ROOT / "exercises" / chapter
+    function = exercise.name.partition(".")[2]
     given = [_Answered(case, evidence, list(exercise.facts(case, evidence))) for case, evidence in draw]
     mine = _played(exercise, given)
-    its = [(one.says, _form_played(exercise, given, one)) for one in forms(folder, function) if {*one.loses} <= {*lost}]
+    its = [
+        (one.says, _form_played(exercise, given, one))
+        for one in forms(_chapter(exercise), function)
+        if {*one.loses} <= {*lost}
+    ]
     keys = named(mine, [(key, form) for key, form in its if form is not None])
-    said = read_misconceptions(folder / function / MISCONCEPTIONS).misconceptions if keys else ()
-    return {criterion: one for criterion, key in keys.items() for one in said if one.key == key}
+    said = misconceptions_of(exercise.name) if keys else {}
+    return {criterion: said[key] for criterion, key in keys.items()}
+
+
+def _chapter(exercise: Exercise) -> Path:
+    return ROOT / "exercises" / exercise.name.partition(".")[0]
 
 
 def _played(exercise: Exercise, given: list[_Answered]) -> Played:
@@ -113,7 +121,7 @@ def _form_played(exercise: Exercise, mine: list[_Answered], form: Attempt) -> Pl
     order = sorted(mine, key=lambda one: one.criterion not in itself)
     try:
         with _at_most(SECONDS_A_FORM), _silent():
-            function = as_function(form, ROOT / "exercises" / exercise.name.partition(".")[0], _libraries(mine[0].case))
+            function = as_function(form, _chapter(exercise), _libraries(mine[0].case))
             for own in order:
                 if own.criterion in itself and not _answers_alike(exercise, function, own):
                     return None

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from autograder.core.layout import ROOT
 from autograder.core.problems import Unreadable
 
 MISCONCEPTIONS = "misconceptions.yml"
@@ -63,6 +64,13 @@ def read_misconceptions(path: Path) -> Said:
         raise Unreadable(f"{path}{line}: {error.problem}") from error
     except (AttributeError, TypeError) as error:
         raise Unreadable(f"{path}: {str(error).replace('Misconception.__init__()', 'a misconception')}") from error
+
+
+def misconceptions_of(exercise: str) -> dict[str, Misconception]:
+    """Those of ``<chapter>.<exercise>``, by key. Raises Unreadable."""
+    chapter, _, function = exercise.partition(".")
+    said = read_misconceptions(ROOT / "exercises" / chapter / function / MISCONCEPTIONS)
+    return {one.key: one for one in said.misconceptions}
 
 
 class _Strict(yaml.SafeLoader):

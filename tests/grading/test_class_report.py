@@ -11,11 +11,11 @@ from autograder.core.flag import Flag
 from autograder.core.layout import ROOT
 from autograder.core.ledger import Entry, Ledger
 from autograder.core.verdict import Line, Verdict
-from autograder.instructor import named as of_named
 from autograder.instructor.command import run
 from autograder.instructor.named import Named
 from autograder.instructor.page import page
 from autograder.instructor.standing import outcome, standing
+from autograder.misconceptions import sentences
 from autograder.misconceptions.sentences import MISCONCEPTIONS, read_misconceptions
 from autograder.nbgrader.gradebook import find_alembic
 from autograder.notebooks.run import NOT_RUN
@@ -169,7 +169,7 @@ def test_files_of_the_course_are_read_once_however_many_learners_there_are(misle
     for number in range(60):
         Ledger(misled).write(entry(f"more{number}", SAID[number % 9].key, values="Wrong."))
     read = []
-    monkeypatch.setattr(of_named, "read_misconceptions", lambda path: read.append(path) or read_misconceptions(path))
+    monkeypatch.setattr(sentences, "read_misconceptions", lambda path: read.append(path) or read_misconceptions(path))
     html = written(standing(misled, "views"))
     assert len(read) == 1 and html.count('<th scope="row" class="who">') == 2 * 67
 
