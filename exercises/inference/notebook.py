@@ -256,27 +256,26 @@ class Request:
 # %% [markdown]
 # Write `kv_bytes(config, requests, dtype)`:
 #
-# - [c1] `config` is a `KVConfig`; [c2] `requests` a list of `Request`, perhaps empty or with equal ones, left as it is; [c3] `dtype` the
-#   `torch.dtype` of every element: floating-point or integer, of 8 bits or more. [c4] All numbers are of type `int`;
-# - [c5] returns the bytes that the cache holds between two steps, an `int`. [c6] It is exact, also beyond what a float or 64 bits hold.
-#   [c7] Requests are not padded to the longest, and scales of 8-bit elements are not counted;
-# - [c8] a layer keeps a key and a value of each token in each of the `kv_heads` heads, [c9] each of `head_dim` elements: the heads
-#   need not fill `width`;
-# - [c10] with `latent`, a layer keeps `latent + rope_dim` elements of each token instead, once for all heads;
-# - [c11] with `window`, a layer keeps the last `window` tokens of each request, or all if there are fewer. [c12] Layers are
-#   numbered from 1: [c13] those whose number is a multiple of `full_every` have no window and keep all tokens. [c14] Without `window`
-#   every layer does;
-# - [c15] the last `shared` layers read what an earlier layer keeps and keep nothing, with a window or not;
-# - [c16] a prompt has `text` tokens and those of its images and videos. [c17] Such a token has `merge` x `merge` patches of `patch` x
-#   `patch` pixels; [c18] an image is padded at its right and lower edge until whole tokens cover it;
-# - [c19] of a video, `fps` frames are taken in every second, evenly spaced, the first at its beginning and all before its end: [c20] of
-#   0 milliseconds none. [c21] Every `temporal` frames, and what is left over, become one, with the tokens of an image of that size;
-# - [c22] between two steps the cache holds the tokens that the decoder has read: [c23] the prompt, and every generated token but the
-#   newest, which the next step reads. [c24] While `generated` is 0, that is the prompt alone;
-# - [c25] raises `ValueError` for a number of `config` less than 1 (`rope_dim` and `shared`: less than 0); [c26] for `kv_heads` that do
-#   not divide `heads`; [c27] for `shared` that leaves no layer. Numbers that are not used, such as `heads` with `latent`, are checked too;
-# - [c28] does so for `text`, `generated` or `milliseconds` less than 0, for `fps` or a side less than 1, and for a prompt with no
-#   token at all.
+# - [c1] `config` is a `KVConfig`, `requests` a list of `Request`, perhaps empty or with equal ones, and left as it is. `dtype` is
+#   the `torch.dtype` of every element: floating-point or integer, of 8 bits or more. All numbers are of type `int`;
+# - [c2] returns the bytes that the cache holds between two steps, an exact `int`, also beyond what a float or 64 bits hold. Requests
+#   are not padded to the longest, and scales of 8-bit elements are not counted;
+# - [c3] a layer keeps a key and a value of each token in each of the `kv_heads` heads, each of `head_dim` elements: the heads need
+#   not fill `width`;
+# - [c4] with `latent`, a layer keeps `latent + rope_dim` elements of each token instead, once for all heads;
+# - [c5] with `window`, a layer keeps the last `window` tokens of each request, or all if there are fewer. Layers are numbered from 1:
+#   those whose number is a multiple of `full_every` have no window and keep all tokens. Without `window` every layer does;
+# - [c6] the last `shared` layers read what an earlier layer keeps and keep nothing, with a window or not;
+# - [c7] a prompt has `text` tokens and those of its images and videos. Such a token has `merge` x `merge` patches of `patch` x
+#   `patch` pixels; an image is padded at its right and lower edge until whole tokens cover it;
+# - [c8] of a video, `fps` frames are taken in every second, evenly spaced, the first at its beginning and all before its end: of 0
+#   milliseconds none. Every `temporal` frames, and what is left over, become one, with the tokens of an image of that size;
+# - [c9] between two steps the cache holds the tokens that the decoder has read: the prompt, and every generated token but the newest,
+#   which the next step reads. While `generated` is 0, that is the prompt alone;
+# - [c10] raises `ValueError` for a number of `config` less than 1 (`rope_dim` and `shared`: less than 0), for `kv_heads` that do not
+#   divide `heads`, and for `shared` that leaves no layer, whether a number is used (`heads` is not with `latent`) and there are
+#   requests or not; and for a request with `text`, `generated` or `milliseconds` less than 0, `fps` or a side less than 1, or a prompt with
+#   no token at all.
 
 # %% nbgrader={"grade": false, "grade_id": "kv_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def kv_bytes(config, requests, dtype):
