@@ -22,6 +22,8 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "hierarchy.tiled_matmul",
     "hierarchy.work",
     "inference.cached_attention",
+    "inference.intensity",
+    "inference.kv_bytes",
     "kernels.fused_gate",
     "kernels.linear_silu",
     "kernels.row_softmax",
