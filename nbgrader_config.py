@@ -23,7 +23,7 @@ c.CourseDirectory.course_id = "tensors-to-tokens"
 c.CourseDirectory.root = str(Path(os.environ.get("COURSE") or ROOT).resolve())
 configure(c)
 
-if COMMAND not in ("autograde", "grade"):  # grading reads what was released, and what writes sources imports PyTorch
+if COMMAND not in ("autograde", "grade", "report"):  # these read what was released; what writes sources imports PyTorch
     from autograder.authoring.pipeline import refresh_sources
 
     refresh_sources(ROOT / "exercises", Path(c.CourseDirectory.root))

@@ -131,6 +131,10 @@ class AuthoredExercise:
         """Every criterion with ``source`` in the solution cell. Raises HiddenTestBroken."""
         return self._played(source, seed).verdict()
 
+    def explained(self, source: str, seed: int) -> Verdict | None:
+        """As :meth:`verdict`, with the misconceptions by which points were lost; None where none can be named."""
+        return self._played(source, seed).explained()
+
     def _played(self, source: str, seed: int, to_the_first: bool = False, until: Collection[str] = ()) -> Session:
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)

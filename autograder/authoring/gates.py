@@ -8,6 +8,7 @@ from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBro
 from autograder.authoring.forked import STOPPED, in_a_fork, silence
 from autograder.authoring.handed import kept_by_handed_objects
 from autograder.authoring.isolated import IsolatedRuns, Trial
+from autograder.authoring.recognised import misnamed, names_of
 from autograder.authoring.text import starter_of
 from autograder.authoring.todos import todos
 from autograder.core.hidden_region import BEGIN, END, without_hidden_tests
@@ -256,6 +257,14 @@ def misconceptions_are_named(authored: AuthoredExercise) -> Iterator[str]:
             yield f"{one.key} has a name of 1 to {MOST_WORDS_OF_A_NAME} words and a sentence of {MOST_WORDS} at most"
 
 
+def a_misconception_is_recognised(authored: AuthoredExercise) -> Iterator[str]:
+    """By its first form, with one seed; an audit tries them all. Nothing where the judge cannot ask a function itself."""
+    forms = [attempt for attempt in authored.mistakes if attempt.says]
+    if authored.exercise.facts and forms:
+        seeds = SEEDS[:1]
+        yield from filter(None, [misnamed(forms[0], names_of(authored, forms[0], seeds))])
+
+
 def attempts_are_on_record(authored: AuthoredExercise) -> Iterator[str]:
     """Each was judged rightly with two seeds at least, since solution, scenario and verdict are what they are."""
     if unknown := on_record.not_yet_seen(authored):
@@ -331,6 +340,7 @@ GATES = (
     clauses_have_tags,
     every_clause_is_broken_by_a_mistake,
     misconceptions_are_named,
+    a_misconception_is_recognised,
     equivalent_mutants_are_those_of_the_record,
     points_are_those_of_the_criteria,
     statement_names_the_function,

@@ -81,16 +81,7 @@ def _add_of_the_repository(commands) -> None:
     similar = commands.add_parser("similar", help="which submissions have code in common")
     similar.add_argument("assignment")
     similar.add_argument("--least", type=float, default=0.7, help="part of a cell's code, 0 to 1 (default: 0.7)")
-    report = commands.add_parser(
-        "report", help="write one page about a class: points, what was lost and why, runtimes, incidents"
-    )
-    report.add_argument("assignment")
-    report.add_argument(
-        "--anonymous", action="store_true", help="numbers for names, and no sentence that one learner alone was told"
-    )
-    report.add_argument(
-        "--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)"
-    )
+    _add_report(commands)
     downloads = commands.add_parser("downloads", help="write the notebooks and wheels that the site offers to learners")
     downloads.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the edition's, in _build)")
     downloads.add_argument("--edition", help="open, or graded: without solutions and hidden tests (default: open)")
@@ -112,6 +103,28 @@ def _add_grade(commands) -> None:
     grade.add_argument("--jobs", type=at_least(1), default=_cores(), help="worker processes (default: one a core)")
     grade.add_argument("--students", default="*", help="glob of student ids (default: all)")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, instead of --jobs")
+
+
+def _add_report(commands) -> None:
+    report = commands.add_parser(
+        "report",
+        help="write one page about a class: what to teach again, who misunderstood what, points, incidents",
+        description="Writes a page and, beside it, a table (.csv) with a line for each learner and criterion.",
+    )
+    report.add_argument("assignment")
+    report.add_argument(
+        "--anonymous", action="store_true", help="numbers for names, and no sentence that one learner alone was told"
+    )
+    report.add_argument(
+        "--to", type=Path, metavar="FILE", help="(default: reports/ASSIGNMENT.html in the course folder)"
+    )
+    report.add_argument(
+        "--new",
+        type=Path,
+        metavar="FOLDER",
+        help="write there what was lost without a name as wrong solutions, FOLDER/CHAPTER.txt, as `try` takes them and a "
+        "corpus holds them; alike ones are one, and no learner is named",
+    )
 
 
 def _add_try(commands) -> None:
@@ -282,7 +295,7 @@ def _similar(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from autograder.instructor.command import run
 
-    return run(_course(), options.assignment, options.anonymous, options.to)
+    return run(_course(), options.assignment, options.anonymous, options.to, options.new)
 
 
 def _course() -> Path:

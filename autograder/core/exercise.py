@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from autograder.core.layout import file_of, imported, judge_module
+from autograder.core.layout import ROOT, file_of, imported, judge_module, run_module
 
 if TYPE_CHECKING:
     from autograder.core.sampler import Sampler
+    from autograder.judge.facts import Fact
     from gpulab.collectives import Carrier
 
 
@@ -103,10 +104,15 @@ class Outline:
 
 @dataclass(frozen=True)
 class Exercise(Outline):
-    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows."""
+    """``cases`` draws fresh inputs; ``judge`` gives the failures that the evidence of one case shows.
+
+    ``facts(case, evidence)``: what of it tells one wrong idea from another, for each question; None where the judge cannot ask
+    a function itself, since a ``run.py`` calls it. See :mod:`autograder.judge.explain`.
+    """
 
     cases: "Callable[[Sampler], Iterator[Case]]"
     judge: Judge
+    facts: "Callable[[Case, dict[str, Any]], Iterable[Fact]] | None" = None
 
     @property
     def outline(self) -> Outline:
@@ -123,4 +129,5 @@ def find(name: str) -> Exercise:
     found = getattr(judge, "exercise", None)
     if not isinstance(found, Exercise):
         raise LookupError(f"{file_of(module)} binds no Exercise to the name `exercise`")
-    return replace(found, name=name)
+    run_of_its_own = (ROOT / file_of(run_module(chapter, exercise))).is_file()
+    return replace(found, name=name, facts=None if run_of_its_own else found.facts)

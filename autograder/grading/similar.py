@@ -10,15 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-
 from autograder.core.printable import say
 from autograder.grading.course_answers import course_answers
-from autograder.intake.files import handed_in as contents_of
-from autograder.intake.found import found_in
-from autograder.intake.graded_form import answers_in
-from autograder.intake.refused import NotGradable
-from autograder.intake.released import Released
+from autograder.intake.answers import answers_of, releases_in
+from autograder.intake.files import handed_in
 
 STRETCH = 12
 """Tokens that must agree in a row: a line or two of code."""
@@ -50,17 +45,18 @@ def similar(course: Path, assignment: str, least: float = 0.7) -> list[Pair]:
     Names, numbers and comments do not count: a renamed copy is a copy. What the release holds, and between learners what
     more than half of the class wrote, does not count either.
     """
-    releases = _releases(course / "release" / assignment)
+    releases = releases_in(course / "release" / assignment)
     given = {answer: released.texts[answer] for released in releases.values() for answer in released.functions}
     ours = course_answers(given)
-    handed_in = {
-        path.parent.name: _answers(path, releases) for path in sorted((course / "submitted").glob(f"*/{assignment}"))
+    written = {
+        path.parent.name: answers_of(handed_in(path), releases)
+        for path in sorted((course / "submitted").glob(f"*/{assignment}"))
     }
     pairs = []
     for cell, source in given.items():
         released = stretches_of(source)
         stretches = {
-            student: stretches_of(cells[cell]) - released for student, cells in handed_in.items() if cell in cells
+            student: stretches_of(cells[cell]) - released for student, cells in written.items() if cell in cells
         }
         pairs += _pairs(cell, _without_the_common(stretches))
         pairs += _taken_from(cell, stretches, {what: stretches_of(text) for what, text in ours.get(cell, {}).items()})
@@ -90,26 +86,6 @@ def _without_the_common(stretches: dict[str, set[int]]) -> dict[str, set[int]]:
     written = Counter(itertools.chain.from_iterable(stretches.values()))
     usual = {stretch for stretch, count in written.items() if count > len(stretches) / 2}
     return {student: own - usual for student, own in stretches.items()}
-
-
-def _releases(folder: Path) -> dict[str, Released]:
-    """The released notebooks in a folder, by name."""
-    found = {}
-    for path in sorted(folder.glob("*.ipynb")):
-        cells = [cell for cell in nbformat.read(path, as_version=4).cells if "nbgrader" in cell.metadata]
-        found[path.stem] = Released({cell.metadata["nbgrader"]["grade_id"]: cell for cell in cells})
-    return found
-
-
-def _answers(folder: Path, releases: dict[str, Released]) -> dict[str, str]:
-    """The sources that are graded, by the grade_id of their cell in the release; none of what cannot be graded."""
-    found: dict[str, str] = {}
-    for name, released in releases.items():
-        try:
-            found |= answers_in(found_in(contents_of(folder), name, released, frozenset(releases) - {name}), released)
-        except NotGradable:
-            continue  # grading says what it is
-    return found
 
 
 def stretches_of(source: str) -> set[int]:

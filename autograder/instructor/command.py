@@ -1,24 +1,59 @@
-"""``python -m autograder report ASSIGNMENT``: one page for an instructor."""
+"""``python -m autograder report ASSIGNMENT``: one page for an instructor, and its table as CSV."""
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
+from autograder.core.printable import say
+from autograder.core.problems import Unreadable
+from autograder.core.spreadsheet import write_table
+from autograder.instructor.candidates import CannotWrite, write_candidates
+from autograder.instructor.named import Named
 from autograder.instructor.page import page
-from autograder.instructor.standing import standing
+from autograder.instructor.standing import Standing, standing
+from autograder.instructor.table import COLUMNS, lines
+
+ALONE = 2
+"""In an anonymous report a sentence that fewer learners were told is left out: it may quote one of them."""
 
 
-def run(course: Path, assignment: str, anonymous: bool, to: Path | None) -> int:
-    """Write the page and name it. Returns 2 when nothing was graded."""
+def run(course: Path, assignment: str, anonymous: bool = False, to: Path | None = None, new: Path | None = None) -> int:
+    """Write the page and the table, and with ``new`` the candidates for the corpora; name them.
+
+    Returns 2 when nothing was graded, or nothing can be written there.
+    """
+    path = to or course / "reports" / f"{assignment}{'-anonymous' if anonymous else ''}.html"
     try:
-        written = page(standing(course, assignment, anonymous))
-    except LookupError as why:
+        if path.suffix == ".csv":
+            raise CannotWrite(f"{path} is to be a page: the table is written beside it, as .csv")
+        found = standing(course, assignment, anonymous)
+        _write(found, path)
+        if new:
+            for sentence in write_candidates(course, found, new):
+                say(sentence)
+    except (LookupError, Unreadable, CannotWrite) as why:
         print(f"autograder report: {why}", file=sys.stderr)
         return 2
-    path = to or course / "reports" / f"{assignment}{'-anonymous' if anonymous else ''}.html"
+    return 0
+
+
+def _write(found: Standing, path: Path) -> None:
+    named, least = Named(found), ALONE if found.anonymous else 1
     path.parent.mkdir(parents=True, exist_ok=True)
+    with _replaced(path) as file:
+        file.write(page(found, named, least))
+    with _replaced(path.with_suffix(".csv")) as file:
+        write_table(file, COLUMNS, lines(found, named, least))
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[TextIO]:
+    """Whole or not at all; its name is said once it is there."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(written, "utf-8")
+    with open(draft, "w", encoding="utf-8", newline="") as file:
+        yield file
     os.replace(draft, path)
     print(path)
-    return 0

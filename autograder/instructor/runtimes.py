@@ -1,10 +1,9 @@
 """How long a submission's cells ran, by what nbgrader's executor noted in the graded notebook."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-
-import nbformat
 
 from autograder.core.ledger import Entry
 
@@ -24,19 +23,19 @@ def runtime_of(course: Path, entry: Entry) -> Runtime | None:
     """Of the notebooks in ``autograded/``, which the grader wrote; None where they are not there or no cell was timed."""
     seconds: dict[str, float] = {}
     for path in sorted((course / "autograded" / entry.student / entry.assignment).glob("*.ipynb")):
-        seconds |= _of_cells(nbformat.read(path, as_version=4).cells)
+        seconds |= _of_cells(json.loads(path.read_bytes())["cells"])  # nbformat.read takes 8 times as long
     if not seconds:
         return None
     slowest = max(seconds, key=lambda cell: seconds[cell])
     return Runtime(sum(seconds.values()), slowest, seconds[slowest])
 
 
-def _of_cells(cells) -> dict[str, float]:
+def _of_cells(cells: list[dict]) -> dict[str, float]:
     """Seconds by ``grade_id``; cells of the learner's own together under ``own cells``."""
     found: dict[str, float] = {}
     for cell in cells:
-        name = str(cell.metadata.get("nbgrader", {}).get("grade_id", "own cells"))
-        if (seconds := _seconds(cell.metadata.get("execution"))) is not None:
+        name = str(cell["metadata"].get("nbgrader", {}).get("grade_id", "own cells"))
+        if (seconds := _seconds(cell["metadata"].get("execution"))) is not None:
             found[name] = found.get(name, 0.0) + seconds
     return found
 

@@ -3,25 +3,41 @@
 import random
 import re
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from autograder.core.ledger import Entry, Ledger
 from autograder.core.verdict import Line, Verdict
+from autograder.instructor.hand_ins import LATE, Group, HandIns, groups, hand_ins, how_late
 from autograder.instructor.runtimes import Runtime, runtime_of
 
-NOT_JUDGED = "Not judged until this holds"
+NOT_JUDGED = ("Not judged until this holds", "These tests were not run", "The hidden tests of this")
+NOT_WRITTEN = "The function is not written yet"
+
+
+@dataclass(frozen=True)
+class Person:
+    """What the page calls a learner: by name, and by number where names are hidden."""
+
+    name: str
+    number: str
 
 
 @dataclass(frozen=True)
 class Learner:
-    """One submission. ``name`` is what the page calls the learner. ``runtime`` is None where no cell was timed."""
+    """One graded submission. ``runtime`` is None where no cell was timed; ``late``: as ``2 d 3 h``, empty of one in time."""
 
-    name: str
+    person: Person
     entry: Entry
     runtime: Runtime | None
+    late: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.person.name
 
     @property
     def score(self) -> float:
@@ -30,14 +46,21 @@ class Learner:
 
     @property
     def noted(self) -> bool:
-        return bool(self.entry.notes or self.entry.incidents or self.entry.flags)
+        return bool(self.entry.notes or self.entry.incidents)
+
+    @cached_property
+    def _verdicts(self) -> dict[str, Verdict]:
+        return {verdict.exercise: verdict for verdict in self.entry.verdicts.values()}
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, str], Line]:
+        return {(name, line.criterion): line for name, verdict in self._verdicts.items() for line in verdict.lines}
 
     def of(self, exercise: str) -> Verdict | None:
-        return next((verdict for verdict in self.entry.verdicts.values() if verdict.exercise == exercise), None)
+        return self._verdicts.get(exercise)
 
     def line(self, exercise: str, criterion: str) -> Line | None:
-        verdict = self.of(exercise)
-        return next((line for line in verdict.lines if line.criterion == criterion), None) if verdict else None
+        return self._lines.get((exercise, criterion))
 
 
 @dataclass(frozen=True)
@@ -50,42 +73,83 @@ class Row:
     points: float
     lines: tuple[Line | None, ...]
 
-    @property
-    def earned(self) -> int:
-        return sum(line is not None and line.status == "earned" for line in self.lines)
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Learners by outcome."""
+        return Counter(map(outcome, self.lines))
 
     @property
-    def lost(self) -> list[Line]:
-        """Of those who lost it, and not because a criterion that it rests on was lost."""
-        return [line for line in self.lines if line is not None and outcome(line) == "lost"]
+    def judged(self) -> int:
+        return sum(self.counts[one] for one in ("earned", "named", "lost"))
 
-    def sentences(self, least: int = 1) -> list[tuple[int, str]]:
-        """How many were told what, the most frequent first, figures aside; each as the first of them was told.
+    @property
+    def unnamed(self) -> list[int]:
+        """The places of those who lost it, by no misconception that is known, and not for another criterion's sake."""
+        return [place for place, line in enumerate(self.lines) if outcome(line) == "lost"]
 
-        ``least``: sentences that fewer learners were told are left out.
+    def sentences(self, least: int = 1) -> list[tuple[str, list[int]]]:
+        """What those were told, figures aside, and the places of who was told it; the most frequent first.
+
+        Each as the first of them was told. ``least``: sentences that fewer learners were told are left out.
         """
-        told: dict[str, list[str]] = {}
-        for line in self.lost:
-            told.setdefault(re.sub(r"\d[\d.,]*", "0", line.message), []).append(line.message)
-        return sorted(((len(same), same[0]) for same in told.values() if len(same) >= least), key=lambda pair: -pair[0])
+        told: dict[str, list[int]] = defaultdict(list)
+        for place in self.unnamed:
+            told[without_figures(self.lines[place].message)].append(place)
+        alike = [(self.lines[places[0]].message, places) for places in told.values() if len(places) >= least]
+        return sorted(alike, key=lambda one: -len(one[1]))
+
+
+def without_figures(sentence: str) -> str:
+    """Sentences that are equal without them are alike."""
+    return re.sub(r"\d[\d.,]*", "0", sentence)
 
 
 def outcome(line: Line | None) -> str:
-    """``earned``, ``lost``, ``not judged`` (what it rests on was lost), ``not gradable`` (here) or ``missing``."""
+    """``earned``, ``named`` (lost by a misconception that is known), ``lost``, ``not written``, ``not judged`` (what it rests
+    on was lost, or its tests were not run), ``not gradable`` (here) or ``missing``."""
     if line is None:
         return "missing"
-    if line.status == "lost" and line.message.startswith(NOT_JUDGED):
+    if line.status != "lost":
+        return "not gradable" if line.status == "not gradable here" else line.status
+    if line.misconception:
+        return "named"
+    if line.message.startswith(NOT_JUDGED):
         return "not judged"
-    return "not gradable" if line.status == "not gradable here" else line.status
+    return "not written" if line.message.startswith(NOT_WRITTEN) else "lost"
+
+
+@dataclass(frozen=True)
+class Function:
+    """One exercise: who has a verdict on it, and what it earned them. ``rows``: its criteria."""
+
+    exercise: str
+    points: tuple[float, ...]
+    most: float
+    not_written: int
+    rows: tuple[Row, ...]
+
+    @property
+    def full(self) -> int:
+        return sum(points == self.most for points in self.points)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.points)
+
+    def lost(self, *outcomes: str) -> int:
+        """How many criteria were lost in these ways, all learners together."""
+        return sum(row.counts[one] for row in self.rows for one in outcomes)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A class in one assignment. ``ungraded``: how many handed in and have no entry yet."""
+    """A class in one assignment. ``groups``: whom no figure counts and why, and who came late, by the learner's id."""
 
     assignment: str
     learners: tuple[Learner, ...]
-    ungraded: int
+    groups: tuple[Group, ...]
+    people: dict[str, Person]
+    hand_ins: HandIns
     anonymous: bool = False
 
     @cached_property
@@ -107,49 +171,106 @@ class Standing:
             for (exercise, name), line in found.items()
         ]
 
+    @cached_property
+    def functions(self) -> list[Function]:
+        """Every exercise, in the order of the notebook."""
+        return [self._function(name) for name in dict.fromkeys(row.exercise for row in self.rows)]
+
+    def _function(self, exercise: str) -> Function:
+        verdicts = [verdict for learner in self.learners if (verdict := learner.of(exercise))]
+        rows = tuple(row for row in self.rows if row.exercise == exercise)
+        unwritten = sum(all(outcome(line) == "not written" for line in verdict.lines) for verdict in verdicts)
+        points, most = tuple(verdict.score for verdict in verdicts), sum(row.points for row in rows)
+        return Function(exercise, points, most, unwritten, rows)
+
     @property
-    def exercises(self) -> list[str]:
-        return list(dict.fromkeys(row.exercise for row in self.rows))
+    def starts(self) -> list[int]:
+        """The places of the rows that begin a function."""
+        return [
+            place for place, row in enumerate(self.rows) if not place or row.exercise != self.rows[place - 1].exercise
+        ]
+
+    def people_at(self, places: Sequence[int]) -> list[Person]:
+        return [self.learners[place].person for place in places]
+
+    @cached_property
+    def names(self) -> set[str]:
+        """All that anybody in the class is called."""
+        enrolled = self.hand_ins.enrolled
+        return set(self.people) | {
+            name for student, names in (enrolled.students if enrolled else {}).items() for name in (student, *names)
+        }
+
+    def late(self, student: str) -> str:
+        """As ``2 d 3 h``; empty of who was in time, or handed nothing in."""
+        return next((group.remarks.get(student, "") for group in self.groups if group.title == LATE), "")
 
     @property
     def median(self) -> float:
         """Points."""
         return statistics.median(learner.score for learner in self.learners)
 
-    def misunderstood(self, most: int = 10) -> list[Row]:
-        """The criteria that most learners lost."""
-        return sorted((row for row in self.rows if row.lost), key=lambda row: -len(row.lost))[:most]
+    def lost_without_a_name(self) -> list[Row]:
+        """The criteria that anybody lost so, those of most learners first."""
+        return sorted((row for row in self.rows if row.unnamed), key=lambda row: -len(row.unnamed))
 
     def by_tenths(self) -> list[int]:
         """How many learners have 0 to under 10 % of the points, and so on; the last tenth holds full marks too."""
         tenths = Counter(min(9, int(10 * learner.score / self.max_score)) for learner in self.learners)
         return [tenths[place] for place in range(10)]
 
-    def broken(self) -> dict[str, int]:
-        """Judges and scenarios that failed, and how many learners may be due points."""
-        return dict(Counter(sentence for learner in self.learners for sentence in learner.entry.broken))
+    def broken(self) -> dict[str, list[Learner]]:
+        """Judges and scenarios that failed, and the learners who may be due points."""
+        found: dict[str, list[Learner]] = defaultdict(list)
+        for learner in self.learners:
+            for sentence in dict.fromkeys(learner.entry.broken):
+                found[sentence].append(learner)
+        return found
 
 
 def standing(course: Path, assignment: str, anonymous: bool = False) -> Standing:
     """Read from the ledger. Raises LookupError when nothing of the assignment was graded in ``course``."""
     entries = list(Ledger(course).entries(assignment))
-    if not any(entry.verdicts for entry in entries):
-        raise LookupError(
-            f"nothing of {assignment!r} was graded in {course}: run nbgrader autograde or python -m autograder grade first"
-        )
-    names = _numbers(entries) if anonymous else {entry.student: entry.student for entry in entries}
-    learners = [Learner(names[entry.student], entry, runtime_of(course, entry)) for entry in entries]
-    handed_in = {path.parent.name for path in (course / "submitted").glob(f"*/{assignment}")}
+    graded = [entry for entry in entries if entry.state == "graded" and entry.verdicts]
+    if not graded:
+        raise LookupError(_nothing_graded(course, assignment))
+    handed_in = hand_ins(course, assignment)
+    apart = groups(handed_in, entries)
+    others = {student for group in apart for student in group.remarks} - {entry.student for entry in graded}
+    people = _people([entry.student for entry in graded], others, anonymous)
     return Standing(
         assignment,
-        tuple(sorted(learners, key=lambda one: (-one.score, one.name))),
-        len(handed_in - {entry.student for entry in entries}),
+        tuple(sorted((_learner(course, entry, people, handed_in) for entry in graded), key=_place)),
+        tuple(apart),
+        people,
+        handed_in,
         anonymous,
     )
 
 
-def _numbers(entries: list[Entry]) -> dict[str, str]:
+def _learner(course: Path, entry: Entry, people: dict[str, Person], handed_in: HandIns) -> Learner:
+    late = handed_in.late.get(entry.student)
+    return Learner(people[entry.student], entry, runtime_of(course, entry), how_late(late) if late else "")
+
+
+def _place(learner: Learner) -> tuple[float, str]:
+    return -learner.score, learner.name
+
+
+def _nothing_graded(course: Path, assignment: str) -> str:
+    there = sorted(path.name for path in (course / "ledger").glob("*") if any(path.glob("*.json")))
+    graded = f"; graded there: {', '.join(there)}" if there else ""
+    return (
+        f"nothing of {assignment!r} was graded in {course}{graded}. Run python -m autograder grade {assignment} first, "
+        "or name the course's folder: COURSE=FOLDER python -m autograder report ..."
+    )
+
+
+def _people(graded: Sequence[str], others: Collection[str], anonymous: bool) -> dict[str, Person]:
     """``Learner 3``: drawn, so that no list of names leads back."""
-    places = list(range(1, len(entries) + 1))
-    random.SystemRandom().shuffle(places)
-    return {entry.student: f"Learner {place}" for entry, place in zip(entries, places, strict=True)}
+    numbers: dict[str, str] = {}
+    for some in (graded, sorted(others)):
+        places = list(range(len(numbers) + 1, len(numbers) + len(some) + 1))
+        random.SystemRandom().shuffle(places)
+        numbers |= {student: f"Learner {place}" for student, place in zip(some, places, strict=True)}
+    return {student: Person(number if anonymous else student, number) for student, number in numbers.items()}

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -55,6 +55,7 @@ class GradingServer:
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._judge: SubprocessJudge | None = None
+        self._unexplained: list[tuple[Session, SubprocessJudge]] = []
         self._has_begun = False
         self._number = 0
         self._closed = False
@@ -72,7 +73,7 @@ class GradingServer:
         with suppress(OSError):
             Client(self.address, family="AF_UNIX").close()  # wakes the accepting thread
         self._listener.close()
-        for judge in self._begun.values():
+        for judge in (*self._begun.values(), *(judge for _, judge in self._unexplained)):
             judge.close()
 
     def open(self, exercise: str) -> None:
@@ -92,11 +93,11 @@ class GradingServer:
         with self._lock:
             session, self._session = self._session, None
             session.judge_given()
-        self._judge.close()
         if message and not session.finished:
             session.abandon(message)
         if helped and session.exercise.alone:
             session.abandon(background_work_problem("process"))
+        self._keep_or_end(session, by_its_answers=not helped)
         for incident in session.incidents:
             self._incident(incident)
         self.tracebacks = (self.tracebacks + session.tracebacks)[:MAX_TRACEBACKS]
@@ -104,6 +105,25 @@ class GradingServer:
             return without_doubt(session.verdict())
         self.broken += session.broken
         return session.verdict()
+
+    def explained(self) -> Iterator[tuple[str, Verdict]]:
+        """Of each exercise that lost points by misconceptions that can be named its verdict, with them.
+
+        To be asked for when the kernel is gone: nothing of it, not even the time that it takes, is to be seen from there.
+        """
+        while self._unexplained:
+            session, judge = self._unexplained.pop(0)
+            verdict = session.explained()
+            judge.close()
+            if verdict is not None:
+                yield session.exercise.name, verdict
+
+    def _keep_or_end(self, session: Session, by_its_answers: bool) -> None:
+        """A judge stays that may be asked why what it judged cost points: not where something else did."""
+        if by_its_answers and session.finished and session.lost_something and not session.broken + session.incidents:
+            self._unexplained.append((session, self._judge))
+        else:
+            self._judge.close()
 
     def _is_the_learners_fault(self, session: Session, seconds: float) -> bool:
         if not session.broken or session.stopped:

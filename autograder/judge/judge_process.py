@@ -19,7 +19,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from autograder.core.exercise import Exercise
 from autograder.core.sampler import Sampler
-from autograder.judge.messages import MEMORY_BYTES, REQUEST_BYTES, Broke, Case, Found, Judge, Missing, Ready, to_judge
+from autograder.judge.messages import (
+    MEMORY_BYTES,
+    REQUEST_BYTES,
+    Broke,
+    Case,
+    Explain,
+    Explained,
+    Found,
+    Judge,
+    Missing,
+    Ready,
+    to_judge,
+)
 from autograder.judge.referee import InProcessJudge
 from autograder.judge.session import JudgingStopped
 from autograder.protocol.channel import MAX_FRAME_BYTES, send
@@ -78,6 +90,9 @@ def _run_judge(connection: Connection, judge: InProcessJudge, cpu_seconds: float
             message = to_judge.decode(connection.recv_bytes(MAX_FRAME_BYTES + 2 * MAX_EVENT_BYTES))
             if isinstance(message, Judge):
                 send(connection, within(_judged, judge, message))
+                continue
+            if isinstance(message, Explain):
+                send(connection, Explained(within(judge.explain, message.lost)))
                 continue
             answer, sockets = ahead
             send(connection, answer)

@@ -26,6 +26,8 @@ from autograder.judge.messages import (
     REQUEST_BYTES,
     Broke,
     Case,
+    Explain,
+    Explained,
     Found,
     Judge,
     Missing,
@@ -33,6 +35,7 @@ from autograder.judge.messages import (
     from_judge,
 )
 from autograder.judge.session import CaseResult, JudgingStopped, OpenCase
+from autograder.misconceptions.sentences import Misconception
 from autograder.protocol.channel import send
 from autograder.protocol.rank_sockets import receive_sockets
 
@@ -152,10 +155,16 @@ class SubprocessJudge:
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         return self._ask(Judge(data, events)).result
 
+    def explain(self, lost: list[str]) -> dict[str, Misconception]:
+        """Once all is judged: why these criteria were not earned, where that is certain. Nothing where it cannot be told."""
+        with suppress(JudgingStopped):
+            return self._ask(Explain(lost)).named
+        return {}
+
     def close(self) -> None:
         self._connection.close()
 
-    def _ask(self, message: msgspec.Struct) -> Case | Found:
+    def _ask(self, message: msgspec.Struct) -> Case | Found | Explained:
         self._talk(lambda connection: send(connection, message))
         answer = self._talk(lambda connection: from_judge.decode(connection.recv_bytes()))
         if isinstance(answer, Broke):

@@ -4,6 +4,7 @@ import msgspec
 
 from autograder.core.exercise import Outline
 from autograder.judge.session import CaseResult, OpenCase
+from autograder.misconceptions.sentences import Misconception
 
 REQUEST_BYTES = 256
 """Of a request for a judge, ``<seed> <exercise>``, filled up with spaces."""
@@ -34,12 +35,24 @@ class Judge(msgspec.Struct, tag="judge"):
     events: list[bytes]
 
 
+class Explain(msgspec.Struct, tag="explain"):
+    """All is judged: say why these criteria were not earned."""
+
+    lost: list[str]
+
+
 class Case(msgspec.Struct, tag="case"):
     opened: OpenCase | None
 
 
 class Found(msgspec.Struct, tag="found"):
     result: CaseResult
+
+
+class Explained(msgspec.Struct, tag="explained"):
+    """By criterion."""
+
+    named: dict[str, Misconception]
 
 
 class Broke(msgspec.Struct, tag="broke"):
@@ -49,5 +62,5 @@ class Broke(msgspec.Struct, tag="broke"):
     traceback: str
 
 
-to_judge = msgspec.msgpack.Decoder(Next | Judge)
-from_judge = msgspec.msgpack.Decoder(Ready | Missing | Case | Found | Broke)
+to_judge = msgspec.msgpack.Decoder(Next | Judge | Explain)
+from_judge = msgspec.msgpack.Decoder(Ready | Missing | Case | Found | Explained | Broke)

@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from reprlib import Repr
 from typing import Any
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import count_problem, error_problem, raised_problem
-from autograder.protocol.plain import value_of, written
+from autograder.judge.facts import Fact, facts_of_questions
+from autograder.judge.refusals import kept_and_broken
+from autograder.protocol.plain import read, value_of, written
 
 Question = Any
+_short = Repr()
+_short.maxlevel, _short.maxlist, _short.maxdict, _short.maxstring, _short.maxother = 3, 8, 8, 60, 120
 Wrong = Callable[[str, Question, Any], str | None]
 
 
@@ -56,7 +61,27 @@ def answers(
             calls = written([arguments(question) for question in case.questions])
             yield replace(case, inputs={"calls": calls, "libraries": list(libraries), "in_kernel": in_kernel})
 
-    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept))
+    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept), _facts(wrong))
+
+
+def _facts(wrong: Wrong) -> Callable[[Questions, dict], Iterator[Fact]]:
+    def facts(case: Questions, evidence: dict) -> Iterator[Fact]:
+        right = lambda question, answer: not wrong(case.criteria[0], question, value_of(answer["returned"]))
+        return facts_of_questions(case.questions, evidence["answers"], case.raises, right)
+
+    return facts
+
+
+def _called_with(case: Case, at: int) -> str:
+    """The arguments of one call, cut short; nothing where a ``run.py`` makes them."""
+    if "calls" not in case.inputs:
+        return ""
+    return f" (called with `{_short.repr(read(case.inputs['calls'])[at])}`)"
+
+
+def _of_the_others(case: Questions, given: list[dict]) -> str:
+    refused = [not error_problem(answer, case.raises) for answer in given]
+    return kept_and_broken(zip(case.reasons, refused, strict=True), case.raises)
 
 
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
@@ -70,11 +95,11 @@ def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
 def _judge(
     of: Callable[[Case], list], wrong: Wrong, read: Callable[[Any], Any], kept: str = ""
 ) -> Callable[[Case, dict], Iterator[Failure]]:
-    def found_in(case: Case, question: Question, answer: dict, because: str) -> str | None:
+    def found_in(case: Case, at: int, question: Question, answer: dict, because: str) -> str | None:
         if case.raises:
             return error_problem(answer, case.raises, because)
         if "error" in answer:
-            return raised_problem(answer["error"])
+            return raised_problem(answer["error"]) + _called_with(case, at)
         return wrong(case.criteria[0], question, read(answer["returned"]))
 
     def judge(case: Case, evidence: dict) -> Iterator[Failure]:
@@ -82,10 +107,12 @@ def _judge(
         if problem := count_problem(given, len(questions)):
             yield Failure(case.criteria[0], problem)
             return
-        reasons = getattr(case, "reasons", ()) or [case.because] * len(questions)
-        for question, answer, because in zip(questions, given, reasons, strict=True):
-            if found := found_in(case, question, answer, because) or (kept and not answer["kept"] and kept):
-                yield Failure(case.criteria[0], found)
+        stated = getattr(case, "reasons", ())
+        reasons = stated or [case.because] * len(questions)
+        for at, (question, answer, because) in enumerate(zip(questions, given, reasons, strict=True)):
+            if found := found_in(case, at, question, answer, because) or (kept and not answer["kept"] and kept):
+                further = _of_the_others(case, given) if stated and found != kept else ""
+                yield Failure(case.criteria[0], f"{found} {further}".rstrip())
                 return
 
     return judge

@@ -16,7 +16,9 @@ from autograder.core.verdict import Verdict
 from autograder.judge.consistency import inconsistency
 from autograder.judge.event_log import disagreement, input_addresses, notes
 from autograder.judge.expect import is_written, raised_problem
+from autograder.judge.explain import ToExplain
 from autograder.judge.session import OR_THE_TEST, CaseResult, JudgingStopped, OpenCase, Session, background_work_problem
+from autograder.misconceptions.sentences import Misconception
 from autograder.protocol import wire
 from autograder.protocol.event_sink import sending_events
 from autograder.protocol.rank_sockets import use_sockets
@@ -38,6 +40,7 @@ class InProcessJudge:
         self._drawn: deque[tuple[Case, CollectiveBroker | None]] = deque()
         """Cases that are not judged yet, each with its broker."""
         self.sockets: RankSockets | None = None
+        self._to_explain = ToExplain(exercise)
 
     def next_case(self) -> OpenCase | None:
         self.sockets = None
@@ -54,6 +57,7 @@ class InProcessJudge:
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         case, broker = self._drawn.popleft()
+        self._to_explain.cases += 1
         traffic = broker.traffic() if broker is not None else None
         try:
             evidence = _evidence(data)
@@ -74,7 +78,12 @@ class InProcessJudge:
         # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
         addresses = input_addresses(events) if "seen" in evidence else []
         facts = {"input_addresses": addresses, "traffic": traffic, "notes": notes(events)}
+        self._to_explain.add(case, data)
         return self._judged(case, evidence | facts)
+
+    def explain(self, lost: Collection[str]) -> dict[str, Misconception]:
+        """Why these criteria were not earned, by criterion: see :func:`autograder.judge.explain.explained`."""
+        return self._to_explain.explained(lost)
 
     def _judged(self, case: Case, evidence: dict) -> CaseResult:
         try:

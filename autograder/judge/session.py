@@ -4,8 +4,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from autograder.core.exercise import Failure, NotGradable, Outline
-from autograder.core.verdict import Scorecard, Verdict
+from autograder.core.verdict import Line, Scorecard, Verdict
 from autograder.judge.event_log import EventLog
+from autograder.misconceptions.sentences import Misconception
 
 if TYPE_CHECKING:
     from gpulab.collectives.brokers import RankSockets
@@ -44,7 +45,7 @@ class JudgingStopped(Exception):
 
 
 class CaseJudge(Protocol):
-    """Draws the cases of one exercise and judges their evidence, in the same order. Both methods may raise JudgingStopped.
+    """Draws the cases of one exercise and judges their evidence, in the same order. Both may raise JudgingStopped.
 
     The next case may be drawn before the evidence of the last one is judged. ``sockets``: those of the collective broker of
     the case drawn last; None where it is not distributed.
@@ -55,6 +56,9 @@ class CaseJudge(Protocol):
     def next_case(self) -> OpenCase | None: ...
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
+
+    def explain(self, lost: list[str]) -> dict[str, Misconception]:
+        """Once all is judged: why these criteria were not earned, where that is certain."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,12 @@ class Session:
             self.abandon("The hidden tests of this exercise did not run to their end.")
         return self._scorecard.verdict()
 
+    def explained(self) -> Verdict | None:
+        """The verdict with the misconceptions by which points were lost; None where none can be named. After the last case."""
+        verdict = self._scorecard.verdict()
+        named = self._judge.explain([line.criterion for line in verdict.lines if line.status == "lost"])
+        return _with_names(verdict, named) if named else None
+
     def _stop(self, why: JudgingStopped) -> None:
         self.finished = self.stopped = True
         self.broken.append(f"the judge of {self.exercise.name} was stopped: {why}")
@@ -191,3 +201,14 @@ def without_doubt(verdict: Verdict) -> Verdict:
     surely = f": the course's own `{function}` passes this very test."
     lines = tuple(replace(line, message=line.message.replace(OR_THE_TEST, surely)) for line in verdict.lines)
     return replace(verdict, lines=lines)
+
+
+def _with_names(verdict: Verdict, named: dict[str, Misconception]) -> Verdict:
+    """With each lost criterion's misconception in the place of its own sentence, where one is ``named``."""
+    return replace(verdict, lines=tuple(_with_name(line, named.get(line.criterion)) for line in verdict.lines))
+
+
+def _with_name(line: Line, one: Misconception | None) -> Line:
+    if one is None or line.status != "lost":
+        return line
+    return replace(line, message=one.says, misconception=one.key, read=one.read)

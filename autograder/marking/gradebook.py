@@ -2,16 +2,13 @@
 
 from pathlib import Path
 
-from nbgrader.api import Gradebook
-from nbgrader.apps.baseapp import NbGrader
+from autograder.nbgrader.gradebook import gradebook_of
 
 
 def students_of(course: Path) -> list[str]:
     """Their ids, in order, of the gradebook that the course's nbgrader_config.py names. Raises ValueError where there are none."""
-    nbgrader = NbGrader()
-    nbgrader.initialize([f"--CourseDirectory.root={course}", "--log-level=WARN"])
-    with Gradebook(nbgrader.coursedir.db_url, nbgrader.coursedir.course_id) as gradebook:
-        found = sorted(student.id for student in gradebook.students)
+    with gradebook_of(course) as gradebook:
+        found = sorted(student.id for student in gradebook.students) if gradebook else []
     if not found:
         raise ValueError(
             "The gradebook knows no students: nbgrader db student import FILE, or name them after `tokens`."

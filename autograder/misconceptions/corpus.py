@@ -17,7 +17,7 @@ without the work, and is to lose every criterion. What follows is the source of 
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,25 @@ def read_corpus(path: Path) -> list[Attempt]:
     return list(found.values())
 
 
+def attempts_at(path: Path, function: str) -> list[Attempt]:
+    """Those at one function, of a file that was read whole before: no source is parsed, since a learner may wait for it."""
+    blocks = _blocks(path.read_text("utf-8").split("\n"), path)
+    heads = ((_HEAD.fullmatch(head.rstrip()), number, source) for number, head, source in blocks)
+    return [
+        _attempt_of(head, source, f"{path}:{number}")
+        for head, number, source in heads
+        if head and head["function"] == function
+    ]
+
+
+def as_text(attempts: Sequence[Attempt]) -> str:
+    """Wrong attempts as a corpus holds them, without the clauses that they break."""
+    heads = (
+        f"# %% {one.kind} {one.function} {one.name} loses={','.join(one.loses)} says={one.says}" for one in attempts
+    )
+    return "\n".join(f"{head}\n{one.source}" for head, one in zip(heads, attempts, strict=True))
+
+
 def _blocks(lines: list[str], path: Path) -> Iterator[tuple[int, str, str]]:
     """Number and text of each head, from 1, and the source below it."""
     heads = [at for at, line in enumerate(lines) if line.startswith("# %%")]
@@ -80,15 +99,19 @@ def _attempt(head: str, source: str, path: Path, number: int) -> Attempt:
             f"{place}: `{head}` is no head: write `# %% wrong FUNCTION NAME loses=a,b`, `# %% right FUNCTION NAME` "
             f"or `# %% cheat FUNCTION NAME`"
         )
-    kind, function = match["kind"], match["function"]
-    fields = dict(_FIELD.findall(match["fields"]))
+    attempt = _attempt_of(match, source, place)
+    if attempt.function not in _bound(source, path, number):
+        raise Unreadable(f"{place}: the source defines no {attempt.function}")
+    return attempt
+
+
+def _attempt_of(head: re.Match, source: str, place: str) -> Attempt:
+    kind, fields = head["kind"], dict(_FIELD.findall(head["fields"]))
     if unknown := sorted(fields.keys() - _FIELDS[kind]):
         raise Unreadable(f"{place}: a {kind} attempt has no {', '.join(unknown)}")
     loses, breaks = _names(fields, "loses", "criteria", place), _names(fields, "breaks", "clauses", place)
-    if function not in _bound(source, path, number):
-        raise Unreadable(f"{place}: the source defines no {function}")
     loses = () if kind == "right" else loses
-    return Attempt(function, match["name"], source, kind, loses, breaks or (), fields.get("says", ""))
+    return Attempt(head["function"], head["name"], source, kind, loses, breaks or (), fields.get("says", ""))
 
 
 def _names(fields: dict[str, str], field: str, what: str, place: str) -> tuple[str, ...] | None:

@@ -36,6 +36,8 @@ class LedgerSheet:
         with self._ledger.entry(self._resources) as entry:
             entry.verdicts[grade_id] = verdict
 
+    explain = record
+
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
     ) -> None:

@@ -1,12 +1,12 @@
 """What ``nbgrader export --exporter=...`` writes beside nbgrader's own totals: criteria as columns, and files for an LMS."""
 
-import csv
 from collections.abc import Iterator
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
 
 from autograder.core.ledger import Ledger
+from autograder.core.spreadsheet import write_table
 
 
 class ByCriterion(ExportPlugin):
@@ -100,11 +100,4 @@ def _sorted_name(row: dict) -> str:
 
 def _write(path: str, columns: list[str], lines: list[dict]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, restval="")
-        writer.writeheader()
-        writer.writerows({column: _plain(value) for column, value in line.items()} for line in lines)
-
-
-def _plain(value: object) -> object:
-    """A text that a spreadsheet would take for a formula begins with an apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+        write_table(file, columns, lines)

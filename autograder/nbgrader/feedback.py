@@ -13,7 +13,7 @@ from traitlets import Bool
 from autograder.core.hidden_region import without_hidden_tests
 from autograder.core.ledger import Ledger
 from autograder.core.printable import printable, say
-from autograder.core.report import with_code
+from autograder.core.report import reasons, with_code
 from autograder.intake.files import OF_THE_HAND_IN
 from autograder.nbgrader.inert import InertExporter, OfPages
 
@@ -94,7 +94,7 @@ class ShowLedger(OfPages):
         resources["shown"] = shown(where["db_url"], where["assignment"], where["student"])
         resources["notes"] = [with_code(note) for note in entry.notes] if entry else []
         resources["lost"] = {
-            grade_id: [with_code(line.message) for line in verdict.lines if line.status != "earned"]
+            grade_id: [with_code(reason) for reason in reasons(verdict)]
             for grade_id, verdict in (entry.verdicts if entry else {}).items()
         }
         return nb, resources

@@ -3,6 +3,8 @@
 import functools
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbgrader.api
@@ -32,3 +34,19 @@ def find_alembic() -> None:
     here = str(Path(sys.executable).parent)
     if here not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
+
+
+@contextmanager
+def gradebook_of(course: Path) -> Iterator[nbgrader.api.Gradebook | None]:
+    """The one that the course's nbgrader_config.py names; None where its file is not there, and none is made."""
+    from nbgrader.apps.baseapp import NbGrader
+
+    app = NbGrader()
+    app.initialize([f"--CourseDirectory.root={course}", "--log-level=ERROR"])
+    url = make_url(app.coursedir.db_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        yield None
+        return
+    find_alembic()
+    with nbgrader.api.Gradebook(app.coursedir.db_url, app.coursedir.course_id) as gradebook:
+        yield gradebook

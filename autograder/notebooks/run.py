@@ -41,6 +41,9 @@ class Sheet(Protocol):
 
     def record(self, grade_id: str, verdict: Verdict) -> None: ...
 
+    def explain(self, grade_id: str, verdict: Verdict) -> None:
+        """The same points, with the misconceptions by which some were lost; after all that is recorded."""
+
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
     ) -> None:
@@ -101,6 +104,7 @@ class RunGraded(ExecutePreprocessor):
         self._in_graded_cell = False
         self._kept_bytes = 0
         self._outcome = "ran"
+        self._graded: dict[str, NotebookNode] = {}
         limits = Limits(memory_bytes=self.memory_bytes)
         with (
             at_most(self.submission_seconds + SECONDS_TO_END),
@@ -119,6 +123,7 @@ class RunGraded(ExecutePreprocessor):
                 return nb, resources
             finally:
                 self._leave()
+                self._explain()
                 server, where = self._server, resources.get("nbgrader", {})
                 flags = flags_of_noticed(where.get("notebook", ""), nb, server.noticed)
                 self._sheet.leave(self._outcome, server.incidents, server.broken, server.tracebacks, flags)
@@ -143,7 +148,7 @@ class RunGraded(ExecutePreprocessor):
         self._in_graded_cell = False
         helped = before.worked_until(self._workspace.siblings(self.km))
         left = self._deadline - time.monotonic()
-        self._record(cell, self._server.close(self._what_stopped(cell), helped, left))
+        self._record(cell, exercise, self._server.close(self._what_stopped(cell), helped, left))
         return cell, resources
 
     def _what_stopped(self, cell: NotebookNode) -> str:
@@ -296,10 +301,22 @@ class RunGraded(ExecutePreprocessor):
             self._notes.add(sentence)
             self._sheet.note(sentence)
 
-    def _record(self, cell: NotebookNode, verdict: Verdict) -> None:
+    def _explain(self) -> None:
+        """The kernel is gone: name the misconceptions by which points were lost."""
+        for exercise, verdict in self._server.explained():
+            cell = self._graded[exercise]
+            self._sheet.explain(cell.metadata["nbgrader"]["grade_id"], verdict)
+            _show(cell, verdict)
+
+    def _record(self, cell: NotebookNode, exercise: str, verdict: Verdict) -> None:
+        self._graded[exercise] = cell
         self._sheet.record(cell.metadata["nbgrader"]["grade_id"], verdict)
-        data = {"text/plain": as_text(verdict), "text/html": as_html(verdict)}
-        cell.outputs = [new_output("display_data", data=data, metadata={"autograder": "verdict"})]
+        _show(cell, verdict)
+
+
+def _show(cell: NotebookNode, verdict: Verdict) -> None:
+    data = {"text/plain": as_text(verdict), "text/html": as_html(verdict)}
+    cell.outputs = [new_output("display_data", data=data, metadata={"autograder": "verdict"})]
 
 
 def exercise_of(cell: NotebookNode) -> str | None:

@@ -6,9 +6,10 @@ Of Python's own modules alone, since the interpreter that has no library reads a
 from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, nan
 from numbers import Real
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 _MARK = "\0"
@@ -38,7 +39,13 @@ def written(calls: list[tuple]) -> str:
 
 def read(calls: str) -> list[tuple]:
     """The arguments of each call. ``calls`` is from the grader: it is evaluated."""
-    return eval(calls, dict(_NAMES))
+    return eval(_compiled(calls), dict(_NAMES))
+
+
+@lru_cache(maxsize=64)
+def _compiled(calls: str) -> CodeType:
+    """To read the same text again, as it is for each form of a misconception, makes everything in it anew."""
+    return compile(calls, "<calls>", "eval")
 
 
 def plain(value: Any) -> Any:

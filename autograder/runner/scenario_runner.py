@@ -9,10 +9,9 @@ from typing import Any
 import gpulab
 from autograder.core.layout import ROOT, file_of, imported, run_module
 from autograder.core.settings import fresh_settings
-from autograder.protocol import wire
+from autograder.protocol import errors, wire
 from autograder.runner import answers
 from autograder.runner.background_work import detector
-from autograder.runner.plain_python import errors
 from gpulab.observe.lines import is_learners_file
 
 
@@ -77,7 +76,7 @@ def run_case(name: str, namespace: Mapping[str, Any], inputs: bytes) -> bytes:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """See :func:`autograder.runner.plain_python.errors.describe`."""
+    """See :func:`autograder.protocol.errors.describe`."""
     return errors.describe(error, is_learners_file)
 
 

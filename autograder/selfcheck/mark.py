@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 from autograder.core.flag import Flag
 from autograder.core.marks import Mark, Marks
 from autograder.core.printable import visible
+from autograder.core.report import reasons
 from autograder.core.verdict import Verdict
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
@@ -52,8 +53,7 @@ class Marked:
 
 
 def mark_of(function: str, verdict: Verdict) -> Mark:
-    lost = dict.fromkeys(line.message for line in verdict.lines if line.status != "earned")
-    return Mark(function, verdict.score, verdict.max_score, tuple(lost))
+    return Mark(function, verdict.score, verdict.max_score, tuple(reasons(verdict)))
 
 
 class _Sheet:
@@ -69,6 +69,9 @@ class _Sheet:
         function = self._marked.chapter.functions[grade_id]
         self._marked.verdicts[function] = verdict
         self._tell(function, verdict)
+
+    def explain(self, grade_id: str, verdict: Verdict) -> None:
+        self._marked.verdicts[self._marked.chapter.functions[grade_id]] = verdict
 
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]

@@ -35,9 +35,15 @@ def is_full(verdict: Verdict) -> bool:
     return not any(line.status == "lost" for line in verdict.lines)
 
 
+def to_read(verdict: Verdict, otherwise: str) -> list[str]:
+    """The sections that teach what was got wrong, or the one that teaches the function."""
+    return list(dict.fromkeys(line.read for line in verdict.lines if line.read)) or [otherwise]
+
+
 @cache
 def _template() -> jinja2.Template:
-    return template(HERE, {"as_table": lambda verdict: Markup(as_html(verdict))}, {"full": is_full})
+    filters = {"as_table": lambda verdict: Markup(as_html(verdict)), "to_read": to_read}
+    return template(HERE, filters, {"full": is_full})
 
 
 def template(folder: Path, filters: dict[str, Callable], tests: dict[str, Callable] | None = None) -> jinja2.Template:

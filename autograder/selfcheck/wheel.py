@@ -1,6 +1,7 @@
 """The wheel ``gpulab-mark``, of which there are two.
 
-Of the open edition: what marks a notebook, the chapters' exercises with it, nothing of nbgrader's. Of the graded one: what asks
+Of the open edition: what marks a notebook, the chapters' exercises with it, the forms of their misconceptions, nothing of
+nbgrader's. Of the graded one: what asks
 the course's marking service, and neither a solution nor a hidden test."""
 
 import shutil
@@ -15,8 +16,7 @@ from autograder.client.command import ADDRESS
 from autograder.core.edition import Edition
 from autograder.core.layout import NOTEBOOK
 from autograder.core.published import site_address, version
-from autograder.misconceptions.corpus import CORPUS
-from autograder.misconceptions.sentences import MISCONCEPTIONS
+from autograder.misconceptions.corpus import CORPUS, as_text, read_corpus
 from autograder.selfcheck.chapters import Chapter
 from autograder.selfcheck.packed import SITE
 
@@ -46,10 +46,12 @@ def write_mark_wheel(root: Path, folder: Path) -> Path:
         copy_room(root, "autograder", source, *LEFT_OUT)
         shutil.copy(root / "autograder" / "selfcheck" / "pyproject.toml", source)
         (source / "VERSION").write_text(version(root))
-        copy_room(root, "exercises", source, NOTEBOOK, CORPUS, MISCONCEPTIONS, RECORD)
+        copy_room(root, "exercises", source, NOTEBOOK, CORPUS, RECORD)
         for name in chapters(root / "exercises"):
-            notebook = Chapter(root / "exercises" / name).notebook
-            nbformat.write(notebook, source / "exercises" / name / f"{name}.ipynb")
+            chapter = root / "exercises" / name
+            nbformat.write(Chapter(chapter).notebook, source / "exercises" / name / f"{name}.ipynb")
+            forms = [attempt for attempt in read_corpus(chapter / CORPUS) if attempt.says]
+            (source / "exercises" / name / CORPUS).write_text(as_text(forms), "utf-8")
         (source / "autograder" / "selfcheck" / SITE.name).write_text(site_address(root))
         return wheel_of(source, folder)
 

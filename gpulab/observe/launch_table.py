@@ -119,9 +119,11 @@ def _fault(fault: Fault) -> str:
 
 
 def _race(race: ThreadRace) -> str:
+    inside_one = race.first_thread == race.second_thread
+    second = "another thread of that program" if inside_one else _thread(race.second_thread)
     return (
         f"race in {race.space} memory, {race.kind}: {race.array}{list(race.index)} by {_thread(race.first_thread)} "
-        f"({race.first_line}) and by {_thread(race.second_thread)} ({race.second_line})"
+        f"({race.first_line}) and by {second} ({race.second_line})"
     )
 
 

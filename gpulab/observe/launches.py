@@ -92,7 +92,8 @@ class ThreadRace:
 
     ``space``: ``shared`` or ``global``. ``kind``: as in :class:`gpulab.observe.records.Race`.
     ``array`` is the name in the kernel, ``index`` the element. A thread is
-    ``(block x, y, z, thread x, y, z)``; for Triton ``(program x, y, z)``.
+    ``(block x, y, z, thread x, y, z)``; for Triton ``(program x, y, z)``, the same twice where two threads
+    of one program race: two lanes of a store, or a load of what another place of a tile stored.
     """
 
     space: str

@@ -10,9 +10,12 @@ import pytest
 
 from autograder.authoring.subset import write_subset
 from autograder.core.layout import ROOT
+from autograder.core.report import with_code
+from autograder.misconceptions.corpus import CORPUS, attempts_at
+from autograder.misconceptions.sentences import MISCONCEPTIONS, read_misconceptions
 from autograder.sandbox import sandbox
 from autograder.selfcheck import command
-from autograder.selfcheck.chapters import chapters
+from autograder.selfcheck.chapters import anchor_of, chapters
 from autograder.selfcheck.command import main
 from autograder.selfcheck.mark import mark
 from tests.screens import px_beyond
@@ -24,6 +27,7 @@ COPIES = (
     "        raise ValueError('<script>alert(1)</script>')\n"
     "    return images.view(n, c, h // patch, patch, w // patch, patch).permute(0, 2, 4, 1, 3, 5).clone()"
 )
+VIEWS = ROOT / "exercises" / "views"
 RAISES = "def compact(batch):\n    raise RuntimeError('<script>alert(2)</script>')"
 
 
@@ -70,6 +74,19 @@ def test_the_notebook_is_left_as_it_was_and_only_the_page_is_written(tried):
 def test_each_lost_criterion_has_its_points_and_its_sentence(tried):
     shown = section(tried.page, "patchify")
     assert "0 / 3" in shown and "2 / 2" in shown and "were copied" in shown
+
+
+def test_an_idea_that_is_certain_is_told_in_the_terminal_and_on_the_page(course, tmp_path):
+    form = next(one for one in attempts_at(VIEWS / CORPUS, "predict_view") if one.says == "remainder_ignored")
+    said = next(
+        one
+        for one in read_misconceptions(VIEWS / "predict_view" / MISCONCEPTIONS).misconceptions
+        if one.key == form.says
+    )
+    tried = Tried(course.answered(predict_view=form.source), tmp_path)
+    shown = section(tried.page, "predict_view")
+    assert with_code(said.says) in shown and anchor_of(said.read) in shown.split("Read again")[1].split("</p>")[0]
+    assert said.says.split(".")[0] in " ".join(tried.done.stdout.split())
 
 
 def test_the_section_to_read_again_is_named(tried):
@@ -122,7 +139,7 @@ def test_no_word_is_broken_on_a_phone(tried, browser):
     assert lines and set(lines) == {1}
 
 
-LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td')].flatMap(cell => {
+LINES_OF_A_WORD = """word => [...document.querySelectorAll('.verdict td, p.verdict')].flatMap(cell => {
   const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
   for (let text; (text = walk.nextNode());) {
     const start = text.data.indexOf(word);

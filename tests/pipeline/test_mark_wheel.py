@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -94,14 +95,17 @@ def test_every_chapter_with_exercises_prints_them():
         assert chapter.read_text("utf-8").count("```{working-alone}") == 1
 
 
-def test_the_wheel_holds_no_room_of_instructors_and_no_mistakes(page, folder):
-    held = zipfile.ZipFile(folder / page.wheels()[1]).namelist()
-    assert {"exercises/views/hints.yml", "exercises/views/compact/judge.py"} <= set(held)
+def test_the_wheel_holds_no_room_of_instructors_and_no_attempts_but_forms_of_misconceptions(page, folder):
+    wheel = zipfile.ZipFile(folder / page.wheels()[1])
+    held = wheel.namelist()
+    assert {
+        f"exercises/views/{name}" for name in ("hints.yml", "compact/judge.py", "compact/misconceptions.yml")
+    } <= set(held)
+    heads = re.findall(r"^# %%.*$", wheel.read("exercises/views/corpus.txt").decode(), re.M)
+    assert len(heads) > 50 and all(re.fullmatch(r"# %% wrong \w+ \w+ loses=[\w,]+ says=\w+", head) for head in heads)
     unwanted = (
         "authoring/",
         "autograder/nbgrader/",
-        "corpus",
-        "misconceptions",
         "autograder/client/",
         "grading/",
         "marking/",

@@ -4,11 +4,16 @@ import os
 import subprocess
 import sys
 
+import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
 from autograder.authoring.classroom import BROKEN, sample, write_class
+from autograder.misconceptions.corpus import CORPUS, read_corpus
 from tests.pipeline.conftest import ROOT, Course
+
+ASKED = "predict_view"
+"""A function that the judge asks itself."""
 
 
 def autograde(course: Course, kill_after: int | None = None) -> str:
@@ -47,8 +52,6 @@ def test_the_class_holds_at_least_ten_submissions_and_every_attempt_that_is_no_c
     course, submissions = handed_in
     assert len(submissions) >= 10
     cells = "".join(submission.content.decode("utf-8", "replace") for submission in submissions)
-    from autograder.misconceptions.corpus import CORPUS, read_corpus
-
     attempts = read_corpus(ROOT / "exercises" / course.chapter / CORPUS)
     for attempt in [attempt for attempt in attempts if attempt.kind != "cheat"]:
         assert attempt.source.split("\n")[1].strip().replace('"', '\\"') in cells, attempt.name
@@ -104,3 +107,22 @@ def test_what_went_wrong_is_said_by_name(graded):
     assert "twice" in said["duplicated_cell"]
     assert "empty" in said["empty_notebook"]
     assert "not a Jupyter notebook" in said["not_a_notebook"]
+
+
+@pytest.mark.audit
+def test_who_hands_in_a_form_of_a_misconception_is_told_it_and_nobody_else_is(graded):
+    course, submissions, _ = graded
+    attempts = [one for one in read_corpus(ROOT / "exercises" / course.chapter / CORPUS) if one.kind == "wrong"]
+    named = 0
+    for submission in (one for one in submissions if one.student.startswith("mistakes_")):
+        notebook = nbformat.reads(submission.content.decode(), as_version=4)
+        (source,) = [
+            cell.source for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == ASKED
+        ]
+        form = next((one for one in attempts if one.function == ASKED and one.source.strip() == source.strip()), None)
+        lines = course.entry(submission.student)["verdicts"][f"{ASKED}_hidden"]["lines"]
+        assert {line["misconception"] for line in lines} - {""} == {form.says} - {""} if form else set(), (
+            submission.student
+        )
+        named += bool(form and form.says)
+    assert named > 10

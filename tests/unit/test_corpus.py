@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.core.problems import Unreadable
-from autograder.misconceptions.corpus import Attempt, read_corpus
+from autograder.misconceptions.corpus import Attempt, as_text, attempts_at, read_corpus
 
 TEXT = """\
 # Attempts of somebody's.
@@ -80,3 +80,14 @@ def test_a_file_may_hold_no_attempt_and_one_that_is_missing_is_said(read, tmp_pa
     assert read("# nothing\n") == []
     with pytest.raises(Unreadable, match="none.txt: it is missing"):
         read_corpus(tmp_path / "none.txt")
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = tmp_path / "corpus.txt"
+    attempts = [
+        Attempt("rows", name, f"def rows(x):\n    return {name!r}\n", "wrong", ("values", "copies"), (), "adds")
+        for name in ("one", "other")
+    ]
+    path.write_text(as_text(attempts))
+    assert read_corpus(path) == attempts_at(path, "rows") == attempts
+    assert attempts_at(path, "columns") == []

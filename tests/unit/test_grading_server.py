@@ -7,6 +7,7 @@ from multiprocessing.connection import Client
 import msgspec
 import pytest
 
+from autograder.core.verdict import Verdict
 from autograder.judge.grading_server import MAX_CONVERSATIONS, GradingServer
 from autograder.protocol.channel import MOST_CODE, MOST_NOTICED, Begin, Evidence, Noticed, Refused, _to_kernel, send
 from autograder.runner.client import play
@@ -99,3 +100,52 @@ def test_what_a_kernel_tells_of_lines_is_cut_and_counted(tmp_path):
         assert isinstance(_to_kernel.decode(kernel.recv_bytes()), Refused)
         assert len(server.noticed) == MOST_NOTICED
         assert {(len(one.name), len(one.code)) for one in server.noticed} == {(80, MOST_CODE)}
+
+
+LENIENT = """
+def sectors(addresses, item_bytes):
+    if item_bytes not in (1, 2, 4, 8, 16) or len(addresses) > 32 or any(address < 0 for address in addresses):
+        raise ValueError("no request")
+    return len({address // 32 for address in addresses})
+"""
+RIGHT = LENIENT.replace("address < 0", "address < 0 or address % item_bytes")
+
+
+def graded(server: GradingServer, source: str, **stopped) -> Verdict:
+    names: dict = {}
+    exec(source, names)
+    server.open("hierarchy.sectors")
+    play("hierarchy.sectors", names, server.address)
+    return server.close(**stopped)
+
+
+def test_a_lost_criterion_is_explained_when_it_is_asked_for_and_once(server):
+    before = graded(server, LENIENT)
+    ((exercise, after),) = server.explained()
+    assert exercise == "hierarchy.sectors" and (after.score, after.max_score) == (before.score, before.max_score)
+    (was,), (line,) = ([line for line in verdict.lines if line.status == "lost"] for verdict in (before, after))
+    assert (was.misconception, line.misconception) == ("", "misaligned_let_through")
+    assert line.message.startswith("You let a misaligned address through.") and line.read == "A warp asks for sectors"
+    assert list(server.explained()) == []
+
+
+def test_what_lost_nothing_or_lost_it_by_something_else_is_not_explained(server):
+    graded(server, RIGHT)
+    graded(server, LENIENT, helped=True)
+    server.open("hierarchy.sectors")
+    server.close("The kernel died.")
+    assert list(server.explained()) == []
+
+
+def test_a_judge_that_dies_while_it_explains_costs_no_verdict(server):
+    verdict = graded(server, LENIENT)
+    server._judge_server._process.kill()
+    server._unexplained[0][1]._connection.close()
+    assert list(server.explained()) == [] and verdict.score == 5
+
+
+def test_judges_end_with_the_server_whether_or_not_they_were_asked(tmp_path):
+    with GradingServer(tmp_path) as server:
+        graded(server, LENIENT)
+        ((_, judge),) = server._unexplained
+    assert judge._connection.closed

@@ -21,9 +21,9 @@ _own = sys.path[:]
 sys.path += sys.argv[1:]
 import cloudpickle  # noqa: E402, F401
 
-from autograder.runner.plain_python.absent import NotHere, absent  # noqa: E402
+from autograder.protocol.absent import NotHere, absent  # noqa: E402
+from autograder.protocol.errors import describe  # noqa: E402
 from autograder.runner.plain_python.audited import PROCESS_EVENTS, THREAD_EVENTS, announce_threads  # noqa: E402
-from autograder.runner.plain_python.errors import describe  # noqa: E402
 from autograder.runner.plain_python.frames import receive, send  # noqa: E402
 
 _MOST_SECONDS = 600

@@ -64,8 +64,13 @@ class CountingBuilder(InterpreterBuilder):
                 self.run.counts.same_element_twice(self.line(), access, values)
             memory.store(access.real, values, access.inside)
 
+    def create_barrier(self):
+        if self.run.counts is not None:
+            self.run.counts.barrier(self.line())
+
     def create_atomic_rmw(self, operation, ptr, value, mask, sem, scope):
         self._refuse_bfloat16(value)
+        self._order_threads(sem)
         lanes, result = self._lanes(ptr, mask), np.zeros(ptr.data.shape, value.data.dtype)
         self.uses(value, lanes)
         clock = None
@@ -79,6 +84,7 @@ class CountingBuilder(InterpreterBuilder):
 
     def create_atomic_cas(self, ptr, compare, value, sem, scope):
         self._refuse_bfloat16(value)
+        self._order_threads(sem)
         lanes = self._lanes(ptr, True)
         self.uses(value, lanes)
         self.uses(compare, lanes)
@@ -104,6 +110,11 @@ class CountingBuilder(InterpreterBuilder):
                 run.counts.access(line, access, kind)
                 run.counts.order.guard(None)
             yield access
+
+    def _order_threads(self, sem) -> None:
+        """An atomic that acquires or releases does so for its whole program: Triton, pull request 10816."""
+        if self.run.counts is not None and sem != _SEM.RELAXED:
+            self.run.counts.order.barrier()
 
     def _synchronised(self, access, sem, scope, wrote: bool = True):
         """What an atomic's result tells of others, once it decides something."""

@@ -104,11 +104,15 @@ class Counts:
         """The lanes of one instruction that lie inside one array."""
         self._uses[access.region].touch(access, kind)
         storage, shift, granule = self._storages[access.region]
-        where = _elements(access, shift, granule)
+        where, places = _elements(access, shift, granule), _places(access, granule)
         method = {"loads": storage.read, "stores": storage.write, "atomic": storage.atomic}[kind]
-        clash = method(where, self._places.number(line))
-        if clash is not None:
+        for clash in method(where, places, self._places.number(line)):
             self._race(access.region, clash, shift)
+
+    def barrier(self, line: SourceLine) -> None:
+        """``tl.debug_barrier()``."""
+        self._lines[line]["barriers"] += 1
+        self.order.barrier()
 
     def synchronise(self, access: Access, releases: bool) -> np.ndarray | None:
         """An atomic took place: what it saw, as :meth:`HappensBefore.seen` has it. None for one on several elements."""
@@ -168,7 +172,7 @@ class Counts:
 
     def _race(self, region: Region, clash: Clash, shift: int) -> None:
         first, second = self._places.lines[clash.first_line], self._places.lines[clash.second_line]
-        key = (clash.kind, region.array, first, second)
+        key = (clash.kind, region.array, first, second, clash.first_program == clash.second_program)
         if key not in self._races:
             index = (clash.element - shift,)
             programs = self._position(clash.first_program), self._position(clash.second_program)
@@ -244,6 +248,12 @@ def _elements(access: Access, shift: int, granule: int) -> np.ndarray:
     if access.itemsize == granule:
         return first
     return (first[:, None] + np.arange(access.itemsize // granule)).ravel()
+
+
+def _places(access: Access, granule: int) -> np.ndarray:
+    """For each of :func:`_elements` its place in the tile, as :class:`OwnStores` numbers it."""
+    places = access.inside.size + np.flatnonzero(access.inside)
+    return places if access.itemsize == granule else np.repeat(places, access.itemsize // granule)
 
 
 def _storages(space: AddressSpace, order: HappensBefore) -> dict[Region, tuple[ElementRaces, int, int]]:

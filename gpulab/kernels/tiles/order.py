@@ -1,9 +1,11 @@
-"""Happens-before among the programs of a grid: release and acquire by atomics, as vector clocks.
+"""Happens-before among the programs of a grid: release and acquire by atomics, as vector clocks; inside one, barriers.
 
 A program's accesses are stamped with its epoch, which advances with every release. A program that reads an element
 atomically after a release receives the releasing program's vector clock. It acquires that clock, and is ordered after
 those accesses, only once the value read decides something: a branch, a loop or a mask. A program that drops the value
 would have done the same before the release, so nothing orders the two.
+
+``phase`` tells what a program did before its last barrier from what it does since.
 """
 
 import numpy as np
@@ -17,13 +19,18 @@ class HappensBefore:
         self._released: dict[tuple, np.ndarray] = {}
         self._known: np.ndarray | None = None
         self._guard: np.ndarray | None = None
-        self.program, self.epoch = 0, 1
+        self.program, self.epoch, self.phase = 0, 1, 0
         self.acquired = False
         """Whether any program came after another."""
 
     def begin(self, program: int) -> None:
         """A program starts: its vector clock is empty."""
         self.program, self.epoch, self._known = program, 1, None
+        self.barrier()
+
+    def barrier(self) -> None:
+        """All threads of the running program have come to one point: what it did so far is before what it does next."""
+        self.phase += 1
 
     def before(self, programs: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """bool: which stamps of accesses come before the present access, by order or as its own."""

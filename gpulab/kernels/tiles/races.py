@@ -1,4 +1,4 @@
-"""Races between programs: two use one element, one writes, and nothing orders them.
+"""Races: two programs, or two threads of one, use one element, one writes, and nothing orders them.
 
 Triton runs programs in any order and all at once. The interpreter runs them one after another,
 so a race shows here only in who touched what, never in the values.
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpulab.kernels.tiles.order import HappensBefore
+from gpulab.kernels.tiles.read_back import OwnStores
 from gpulab.kernels.tiles.sparse import Sparse, zeros
 
 
 @dataclass(frozen=True)
 class Clash:
-    """An element that two programs used, by linear program number and line number of a ledger."""
+    """An element that two programs used, or one at two places of its tiles: linear program numbers, line numbers of a ledger."""
 
     kind: str
     element: int
@@ -89,13 +90,18 @@ class ElementRaces:
     def __init__(self, elements: int, order: HappensBefore) -> None:
         self._order = order
         self._read, self._written, self._atomic = (_AccessHistory(elements, order) for _ in range(3))
+        self._own = OwnStores(elements, order)
 
-    def read(self, where: np.ndarray, line: int) -> Clash | None:
+    def read(self, where: np.ndarray, places: np.ndarray, line: int) -> list[Clash]:
         found = self._against(where, line, ("read after write", self._written), ("read after write", self._atomic))
+        own = self._own.loaded_elsewhere(where, places)
+        if own is not None:
+            element, first_line = own
+            found.append(Clash("read after write", element, self._order.program, first_line, self._order.program, line))
         self._read.add(where, line)
         return found
 
-    def write(self, where: np.ndarray, line: int) -> Clash | None:
+    def write(self, where: np.ndarray, places: np.ndarray, line: int) -> list[Clash]:
         histories = (
             ("write after write", self._written),
             ("write after write", self._atomic),
@@ -106,18 +112,19 @@ class ElementRaces:
         for _, accesses in histories:
             accesses.forget(where)
         self._written.add(where, line)
+        self._own.store(where, places, line)
         return found
 
-    def atomic(self, where: np.ndarray, line: int) -> Clash | None:
+    def atomic(self, where: np.ndarray, places: np.ndarray, line: int) -> list[Clash]:
         """As :meth:`write`, but atomics do not race with one another."""
         found = self._against(where, line, ("write after write", self._written), ("write after read", self._read))
         self._atomic.add(where, line)
         return found
 
-    def _against(self, where: np.ndarray, line: int, *histories: tuple[str, _AccessHistory]) -> Clash | None:
+    def _against(self, where: np.ndarray, line: int, *histories: tuple[str, _AccessHistory]) -> list[Clash]:
         for kind, accesses in histories:
             found = accesses.clash(where)
             if found is not None:
                 element, program, first_line = found
-                return Clash(kind, element, program, first_line, self._order.program, line)
-        return None
+                return [Clash(kind, element, program, first_line, self._order.program, line)]
+        return []

@@ -11,12 +11,12 @@ def describe(error: BaseException, is_learners_file: Callable[[str], bool]) -> d
 
     ``kinds``: names of all its classes, by which ``except`` catches it; qualified by module unless built in.
     """
-    return {
-        "type": type(error).__name__,
-        "kinds": [_full_name(kind) for kind in type(error).__mro__],
-        "message": message(error),
-        "line": _learners_line(error, is_learners_file),
-    }
+    return classes_of(error) | {"message": message(error), "line": _learners_line(error, is_learners_file)}
+
+
+def classes_of(error: BaseException) -> dict[str, Any]:
+    """``type`` and ``kinds`` alone."""
+    return {"type": type(error).__name__, "kinds": [_full_name(kind) for kind in type(error).__mro__]}
 
 
 def message(error: BaseException) -> str:
