@@ -256,27 +256,26 @@ class Request:
 # %% [markdown]
 # Write `kv_bytes(config, requests, dtype)`:
 #
-# - [c1] `config` is a `KVConfig`; [c2] `requests` a list of `Request`, perhaps empty or with equal ones, left as it is; [c3] `dtype` the
-#   `torch.dtype` of every element: floating-point or integer, of 8 bits or more. [c4] All numbers are of type `int`;
-# - [c5] returns the bytes that the cache holds between two steps, an `int`. [c6] It is exact, also beyond what a float or 64 bits hold.
-#   [c7] Requests are not padded to the longest, and scales of 8-bit elements are not counted;
-# - [c8] a layer keeps a key and a value of each token in each of the `kv_heads` heads, [c9] each of `head_dim` elements: the heads
-#   need not fill `width`;
-# - [c10] with `latent`, a layer keeps `latent + rope_dim` elements of each token instead, once for all heads;
-# - [c11] with `window`, a layer keeps the last `window` tokens of each request, or all if there are fewer. [c12] Layers are
-#   numbered from 1: [c13] those whose number is a multiple of `full_every` have no window and keep all tokens. [c14] Without `window`
-#   every layer does;
-# - [c15] the last `shared` layers read what an earlier layer keeps and keep nothing, with a window or not;
-# - [c16] a prompt has `text` tokens and those of its images and videos. [c17] Such a token has `merge` x `merge` patches of `patch` x
-#   `patch` pixels; [c18] an image is padded at its right and lower edge until whole tokens cover it;
-# - [c19] of a video, `fps` frames are taken in every second, evenly spaced, the first at its beginning and all before its end: [c20] of
-#   0 milliseconds none. [c21] Every `temporal` frames, and what is left over, become one, with the tokens of an image of that size;
-# - [c22] between two steps the cache holds the tokens that the decoder has read: [c23] the prompt, and every generated token but the
-#   newest, which the next step reads. [c24] While `generated` is 0, that is the prompt alone;
-# - [c25] raises `ValueError` for a number of `config` less than 1 (`rope_dim` and `shared`: less than 0); [c26] for `kv_heads` that do
-#   not divide `heads`; [c27] for `shared` that leaves no layer. Numbers that are not used, such as `heads` with `latent`, are checked too;
-# - [c28] does so for `text`, `generated` or `milliseconds` less than 0, for `fps` or a side less than 1, and for a prompt with no
-#   token at all.
+# - [c1] `config` is a `KVConfig`, `requests` a list of `Request`, perhaps empty or with equal ones, and left as it is. `dtype` is
+#   the `torch.dtype` of every element: floating-point or integer, of 8 bits or more. All numbers are of type `int`;
+# - [c2] returns the bytes that the cache holds between two steps, an exact `int`, also beyond what a float or 64 bits hold. Requests
+#   are not padded to the longest, and scales of 8-bit elements are not counted;
+# - [c3] a layer keeps a key and a value of each token in each of the `kv_heads` heads, each of `head_dim` elements: the heads need
+#   not fill `width`;
+# - [c4] with `latent`, a layer keeps `latent + rope_dim` elements of each token instead, once for all heads;
+# - [c5] with `window`, a layer keeps the last `window` tokens of each request, or all if there are fewer. Layers are numbered from 1:
+#   those whose number is a multiple of `full_every` have no window and keep all tokens. Without `window` every layer does;
+# - [c6] the last `shared` layers read what an earlier layer keeps and keep nothing, with a window or not;
+# - [c7] a prompt has `text` tokens and those of its images and videos. Such a token has `merge` x `merge` patches of `patch` x
+#   `patch` pixels; an image is padded at its right and lower edge until whole tokens cover it;
+# - [c8] of a video, `fps` frames are taken in every second, evenly spaced, the first at its beginning and all before its end: of 0
+#   milliseconds none. Every `temporal` frames, and what is left over, become one, with the tokens of an image of that size;
+# - [c9] between two steps the cache holds the tokens that the decoder has read: the prompt, and every generated token but the newest,
+#   which the next step reads. While `generated` is 0, that is the prompt alone;
+# - [c10] raises `ValueError` for a number of `config` less than 1 (`rope_dim` and `shared`: less than 0), for `kv_heads` that do not
+#   divide `heads`, and for `shared` that leaves no layer, whether a number is used (`heads` is not with `latent`) and there are
+#   requests or not; and for a request with `text`, `generated` or `milliseconds` less than 0, `fps` or a side less than 1, or a prompt with
+#   no token at all.
 
 # %% nbgrader={"grade": false, "grade_id": "kv_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def kv_bytes(config, requests, dtype):
@@ -517,35 +516,33 @@ print(_rates(_CARDS["H100"]))
 # %% [markdown]
 # Write `intensity(phase, batch, seq, config, card)`, which says beforehand what a pass does and what bounds it:
 #
-# - [c1] `phase`: `"prefill"`, a pass over `batch` prompts of `seq` tokens each; [c2] or `"decode"`, a pass over one new token of each
+# - [c1] `phase`: `"prefill"`, a pass over `batch` prompts of `seq` tokens each; or `"decode"`, a pass over one new token of each
 #   of `batch` requests, which hold `seq` tokens in the cache before it, none or more;
-# - [c3] `config`: a `DecoderShape`. Its sizes are 1 or more, its `width` is even, its bits are multiples of 4: a matrix, and a
-#   token's key together with its value, take whole bytes. [c4] Weights and cache may have fewer bits than `dtype`, or more:
-#   [c5] they are converted on the chip, and all arithmetic is done in `dtype`;
-# - [c6] `card`: a dictionary like the one above, of integers, which is left as it is. [c7] `"dense"` and `"sparse"` are FLOP/s by
-#   dtype, without and with 2:4 sparsity; [c8] `"bytes_per_s"` is that of device memory. [c9] A card has not a peak for every
-#   dtype, and may have one for others. [c10] The weights of `config` are **dense**;
-# - [c11] of FLOPs only those of matrix products count, a multiply-add as two. [c12] Embedding, norms, rotary positions, softmax, SiLU and
+# - [c2] `config`: a `DecoderShape`. Its sizes are 1 or more, its `width` is even, its bits are multiples of 4: a matrix, and a
+#   token's key together with its value, take whole bytes. Weights and cache may have fewer bits than `dtype`, or more:
+#   they are converted on the chip, and all arithmetic is done in `dtype`;
+# - [c3] `card`: a dictionary like the one above, of integers, which is left as it is. `"dense"` and `"sparse"` are FLOP/s by
+#   dtype, without and with 2:4 sparsity; `"bytes_per_s"` is that of device memory. A card has not a peak for every
+#   dtype, and may have one for others. The weights of `config` are **dense**;
+# - [c4] of FLOPs only those of matrix products count, a multiply-add as two. Embedding, norms, rotary positions, softmax, SiLU and
 #   residuals count neither as FLOPs nor as bytes;
-# - [c13] the linear layers are the seven of each layer that `one_pass` has, and one head behind the last layer. [c14] The head is
-#   applied to the last token of each request alone, in prefill too;
-# - [c15] each linear layer is one kernel over all requests. [c16] It reads its weights once, of `weight_bits` bits each, reads its own
-#   input and writes its output, a row for each token, in `dtype`;
-# - [c17] attention has two products: [c18] of queries and keys, and of probabilities and values. [c19] A token attends to itself and to the
-#   tokens before it in its own request. [c20] Pairs that the causal mask leaves out cost no FLOPs (`one_pass` counts them in
-#   prefill: [c21] the card's model looks at shapes alone);
-# - [c22] attention is one kernel in each layer, whose scores stay on the chip. [c23] It reads the queries of the new tokens and writes as
-#   many outputs, in `dtype`. [c24] It writes keys and values of the new tokens to the cache. [c25] It reads those of all tokens that the
-#   request has then, the new ones among them, **once for each head of keys and values**. [c26] The cache has `kv_bits` bits an
+# - [c5] the linear layers are the seven of each layer that `one_pass` has, and one head behind the last layer, applied to the last
+#   token of each request alone, in prefill too. Each is one kernel over all requests. It reads its weights once, of `weight_bits` bits
+#   each, reads its own input and writes its output, a row for each token, in `dtype`;
+# - [c6] attention has two products, of queries and keys, and of probabilities and values. A token attends to itself and to the
+#   tokens before it in its own request. Pairs that the causal mask leaves out cost no FLOPs (`one_pass` counts them in
+#   prefill: the card's model looks at shapes alone);
+# - [c7] attention is one kernel in each layer, whose scores stay on the chip. It reads the queries of the new tokens and writes as
+#   many outputs, in `dtype`. It writes keys and values of the new tokens to the cache, and reads those of all tokens that the
+#   request has then, the new ones among them, **once for each head of keys and values**. The cache has `kv_bits` bits an
 #   element;
-# - [c27] returns a dictionary. `"linear"` and `"attention"` are dictionaries, of the whole pass, all layers and requests together:
-#   [c28] `"flops"` and `"bytes"`, exact Python integers however large; [c29] `"intensity"`, FLOP/byte, for which float64 is precise
-#   enough, as for what follows; [c30] `"bound"`, which is `"compute"` where the FLOPs take as long as the bytes on that card or longer,
+# - [c8] returns a dictionary. `"linear"` and `"attention"` are dictionaries, of the whole pass, all layers and requests together:
+#   `"flops"` and `"bytes"`, exact Python integers however large; `"intensity"`, FLOP/byte, for which float64 is precise
+#   enough, as for what follows; `"bound"`, which is `"compute"` where the FLOPs take as long as the bytes on that card or longer,
 #   else `"memory"`;
-# - [c31] its third entry, `"crossover"`, is the smallest batch with which the linear layers of a **decode** pass are compute-bound
-#   on that card, an integer, and None where they are with no batch. [c32] It does not depend on `phase`, `batch` and
-#   `seq`;
-# - [c33] raises `ValueError` for any other `phase`, for a `batch` less than 1, for a `seq` less than 1 in prefill or less than 0 in
+# - [c9] its third entry, `"crossover"`, is the smallest batch with which the linear layers of a **decode** pass are compute-bound
+#   on that card, an integer, and None where they are with no batch. It does not depend on `phase`, `batch` and `seq`;
+# - [c10] raises `ValueError` for any other `phase`, for a `batch` less than 1, for a `seq` less than 1 in prefill or less than 0 in
 #   decode, for `heads` that are no multiple of `kv_heads`, and for a `dtype` of which the card has no dense peak.
 
 # %% nbgrader={"grade": false, "grade_id": "intensity", "locked": false, "schema_version": 3, "solution": true, "task": false}

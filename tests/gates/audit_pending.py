@@ -17,6 +17,8 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "engines.paged_attention",
     "execution.occupancy",
     "inference.cached_attention",
+    "inference.intensity",
+    "inference.kv_bytes",
     "kernels.fused_gate",
     "kernels.linear_silu",
     "kernels.row_softmax",

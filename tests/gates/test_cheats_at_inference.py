@@ -127,7 +127,7 @@ def test_counts_of_another_world_bound_nothing():
         for question in questions
         for part in ("linear", "attention")
     ]
-    assert all(verdict._bound_problem(questions[0], told, right) for right in parts) and parts
+    assert all(verdict.bound_problem(questions[0], told, right) for right in parts) and parts
 
 
 def lost_at_attention(answer) -> set[str]:
