@@ -1,7 +1,7 @@
 """A graded exercise with its author's material (notebook, corpus, misconceptions, record), and how its notebook is run."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ from autograder.core.layout import NOTEBOOK
 from autograder.core.problems import Unreadable, where
 from autograder.core.sampler import Sampler
 from autograder.core.verdict import Verdict
-from autograder.judge.referee import play_here
+from autograder.judge.observed import Observed
+from autograder.judge.referee import observed_here, play_here
 from autograder.judge.session import Session
 from autograder.misconceptions.corpus import CORPUS, Attempt, read_corpus
 from autograder.misconceptions.sentences import MISCONCEPTIONS, Said, read_misconceptions
@@ -132,17 +133,26 @@ class AuthoredExercise:
         return self._played(source, seed).verdict()
 
     def explained(self, source: str, seed: int) -> Verdict | None:
-        """As :meth:`verdict`, with the misconceptions by which points were lost; None where none can be named."""
+        """As :meth:`verdict`, with the misconceptions by which points were lost; None where none can be named.
+
+        Of an exercise whose judge asks the function itself; of another see :meth:`observed`.
+        """
         return self._played(source, seed).explained()
 
-    def _played(self, source: str, seed: int, to_the_first: bool = False, until: Collection[str] = ()) -> Session:
+    def observed(self, source: str, seed: int) -> Observed:
+        """Facts of what a ``run.py`` called with ``source`` in the solution cell."""
+        return observed_here(self.exercise, self._run(source), enumerate(self._cases(seed), 1))
+
+    def _run(self, source: str) -> Callable[[bytes], bytes]:
         if source not in self._namespaces:
             self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
-        namespace = self._namespaces[source]
-        drawn = self._drawn.setdefault(seed, Drawn(lambda: self.exercise.cases(Sampler(seed))))
-        played = play_here(
-            self.name, lambda inputs: run_case(self.name, namespace, inputs), None, to_the_first, until, drawn
-        )
+        return lambda inputs: run_case(self.name, self._namespaces[source], inputs)
+
+    def _cases(self, seed: int) -> Drawn:
+        return self._drawn.setdefault(seed, Drawn(lambda: self.exercise.cases(Sampler(seed))))
+
+    def _played(self, source: str, seed: int, to_the_first: bool = False, until: Collection[str] = ()) -> Session:
+        played = play_here(self.name, self._run(source), None, to_the_first, until, self._cases(seed))
         if played.broken:
             raise HiddenTestBroken("; ".join(played.broken), _lost(played, until))
         return played

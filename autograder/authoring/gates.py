@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from autograder.authoring import on_record, trials
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, run_notebook
-from autograder.authoring.forked import STOPPED, in_a_fork, silence
 from autograder.authoring.handed import kept_by_handed_objects
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.recognised import misnamed, names_of
@@ -18,6 +17,7 @@ from autograder.core.sampler import Sampler
 from autograder.misconceptions.corpus import Attempt
 from autograder.misconceptions.sentences import MISCONCEPTIONS
 from autograder.notebooks.cells import cell_of, solution_of
+from autograder.notebooks.forked import STOPPED, in_a_fork, silence
 from autograder.runner.scenario_runner import scenario
 
 __all__ = ["GATES", "ON_RECORD", "SEEDS", "AuthoredExercise", "gate", "run_notebook"]

@@ -12,7 +12,7 @@ import torch
 
 from autograder.authoring.authored import AuthoredExercise, HiddenTestBroken
 from autograder.authoring.executed import executed_by
-from autograder.authoring.forked import STOPPED, end_after, forked, heard, silence
+from autograder.notebooks.forked import STOPPED, end_after, forked, heard, silence
 
 CPU_SECONDS, TIMES_THE_FIRST = 10.0, 10
 CLOCK_TIMES_CPU = 20

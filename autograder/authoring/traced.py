@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from autograder.authoring.forked import in_a_fork, silence
+from autograder.notebooks.forked import in_a_fork, silence
 
 
 class Seen:

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from autograder.authoring import on_record
 from autograder.authoring.authored import SEEDS, AuthoredExercise
-from autograder.authoring.forked import STOPPED
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.authoring.mutants import Mutant, mutants
 from autograder.core.problems import listed
 from autograder.misconceptions.corpus import Attempt
 from autograder.notebooks.cells import solution_of
+from autograder.notebooks.forked import STOPPED
 
 MANY_SEEDS = tuple(range(1, 31))
 AT_ONCE = 4

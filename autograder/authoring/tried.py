@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autograder.authoring.authored import SEEDS, AuthoredExercise, HiddenTestBroken, authored_in
-from autograder.authoring.forked import STOPPED, silence
 from autograder.authoring.isolated import IsolatedRuns, Trial
 from autograder.core.problems import Unreadable, listed
 from autograder.misconceptions.corpus import CORPUS, Attempt, read_corpus
 from autograder.notebooks.cells import solution_of
+from autograder.notebooks.forked import STOPPED, silence
 
 
 class SentenceTrial(Trial):

@@ -11,9 +11,9 @@ from typing import Any
 
 from autograder.core.exercise import Case, Exercise, Failure
 from autograder.core.layout import ROOT
-from autograder.judge.facts import Fact
+from autograder.judge.facts import MOST_BYTES, Fact
 from autograder.misconceptions.corpus import Attempt
-from autograder.misconceptions.forms import as_function, forms
+from autograder.misconceptions.forms import as_function, forms, lost_by_itself
 from autograder.misconceptions.match import RIGHT, Played, named
 from autograder.misconceptions.sentences import Misconception, misconceptions_of
 from autograder.protocol import wire
@@ -23,8 +23,6 @@ from autograder.protocol.plain import read, written
 
 SECONDS_A_FORM = 0.5
 """Of processor time: a wrong function may loop for ever."""
-MOST_BYTES = 16 << 20
-"""Of evidence that is kept: a learner's function may give lists without end."""
 
 
 class ToExplain:
@@ -117,7 +115,7 @@ def _form_played(exercise: Exercise, mine: list[_Answered], form: Attempt) -> Pl
 
     It cannot where it gives something else that is wrong: nearly all are settled by the first question that ``mine`` loses.
     """
-    itself, found = _lost_by_itself(exercise, form), {}
+    itself, found = lost_by_itself(exercise, form), {}
     order = sorted(mine, key=lambda one: one.criterion not in itself)
     try:
         with _at_most(SECONDS_A_FORM), _silent():
@@ -133,12 +131,6 @@ def _form_played(exercise: Exercise, mine: list[_Answered], form: Attempt) -> Pl
             return _played(exercise, [found[id(own)] for own in mine])
     except (Exception, SystemExit):
         return None
-
-
-def _lost_by_itself(exercise: Exercise, form: Attempt) -> set[str]:
-    """The criteria that a form loses by what it answers: of others, which require one of these, nobody knows."""
-    requires = {criterion.name: criterion.requires for criterion in exercise.criteria}
-    return {name for name in form.loses if not {*form.loses} & {*requires[name]}}
 
 
 def _answers_alike(exercise: Exercise, function: Callable, own: _Answered) -> bool:

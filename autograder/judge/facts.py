@@ -5,11 +5,20 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import torch
+
 from autograder.misconceptions.match import RIGHT
 from autograder.protocol.plain import Other
+from autograder.protocol.wire import Opaque
 
+MOST_BYTES = 16 << 20
+"""Of evidence that is kept for them: a learner's function may give lists without end."""
 _DIGITS = 9
 """Significant ones of a float: another order of the same operations gives the same fact."""
+_DIGITS_OF_TENSORS = 3
+"""Of the numbers that stand for a tensor: sums of float32 in another order differ in the seventh, and some lie at a boundary."""
+_ELEMENTS = 8
+"""That are looked at one by one."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +59,34 @@ def _refusal(answer: dict, expected: str) -> str:
 
 
 def frozen(value: Any) -> Hashable:
-    """Plain data as a key: 3 is neither 3.0 nor True, and a list in another order is another."""
+    """What came back as a key: 3 is neither 3.0 nor True, and a list in another order is another.
+
+    Of an exception its type alone, for its message is the writer's own.
+    """
+    if isinstance(value, torch.Tensor):
+        return _of_tensor(value)
+    if isinstance(value, dict) and {"type", "kinds"} <= value.keys():
+        return ("raised", value["type"])
     if isinstance(value, dict):
         return ("dict", *sorted((str(key), frozen(item)) for key, item in value.items()))
     if isinstance(value, list | tuple):
         return ("list", *map(frozen, value))
     if isinstance(value, set | frozenset):
         return ("set", *sorted(map(repr, map(frozen, value))))
-    if isinstance(value, Other):
+    if isinstance(value, Other | Opaque):
         return ("of", value.type_name)
     if isinstance(value, float):
         return ("float", f"{value:.{_DIGITS}g}")
     return (type(value).__name__, repr(value))
+
+
+def _of_tensor(tensor: torch.Tensor) -> Hashable:
+    """Dtype, shape, and a few numbers that stand for its elements: how large they are, where the large ones lie, some of them."""
+    head = ("tensor", str(tensor.dtype), tuple(tensor.shape))
+    if tensor.is_meta or not tensor.numel():
+        return head
+    flat = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).flatten().double()
+    size = torch.where(flat.isfinite(), flat, 0).abs()
+    some = flat[torch.linspace(0, len(flat) - 1, _ELEMENTS).long()]
+    numbers = [size.sum().item(), (size * torch.linspace(1, 2, len(flat))).sum().item(), *some.tolist()]
+    return (*head, int(flat.isfinite().sum()), *(f"{number:.{_DIGITS_OF_TENSORS}g}" for number in numbers))

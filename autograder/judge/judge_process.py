@@ -92,7 +92,7 @@ def _run_judge(connection: Connection, judge: InProcessJudge, cpu_seconds: float
                 send(connection, within(_judged, judge, message))
                 continue
             if isinstance(message, Explain):
-                send(connection, Explained(within(judge.explain, message.lost)))
+                send(connection, within(_explained, judge, message))
                 continue
             answer, sockets = ahead
             send(connection, answer)
@@ -117,6 +117,12 @@ def _judged(judge: InProcessJudge, message: Judge) -> Found | Broke:
         return Found(judge.judge(message.data, message.events))
     except JudgingStopped as why:
         return Broke(str(why), why.traceback)
+
+
+def _explained(judge: InProcessJudge, message: Explain) -> Explained:
+    with suppress(Exception):  # evidence is a learner's: of what cannot be read nothing is told
+        return Explained(judge.explain(message.lost), judge.facts)
+    return Explained({})
 
 
 def _within(cpu_seconds: float, seconds: float, work: Callable[..., T], *arguments: Any) -> T:

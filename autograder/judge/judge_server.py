@@ -34,6 +34,7 @@ from autograder.judge.messages import (
     Next,
     from_judge,
 )
+from autograder.judge.play_forms import explained_by_play
 from autograder.judge.session import CaseResult, JudgingStopped, OpenCase
 from autograder.misconceptions.sentences import Misconception
 from autograder.protocol.channel import send
@@ -158,7 +159,8 @@ class SubprocessJudge:
     def explain(self, lost: list[str]) -> dict[str, Misconception]:
         """Once all is judged: why these criteria were not earned, where that is certain. Nothing where it cannot be told."""
         with suppress(JudgingStopped):
-            return self._ask(Explain(lost)).named
+            told = self._ask(Explain(lost))
+            return explained_by_play(self.outline, self.seed, lost, told.facts) if told.facts else told.named
         return {}
 
     def close(self) -> None:

@@ -50,9 +50,10 @@ class Found(msgspec.Struct, tag="found"):
 
 
 class Explained(msgspec.Struct, tag="explained"):
-    """By criterion."""
+    """By criterion. ``facts``: where forms have to be played to tell, what this function's own are."""
 
     named: dict[str, Misconception]
+    facts: dict[str, list[str]] = {}
 
 
 class Broke(msgspec.Struct, tag="broke"):

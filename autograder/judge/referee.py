@@ -17,6 +17,7 @@ from autograder.judge.consistency import inconsistency
 from autograder.judge.event_log import disagreement, input_addresses, notes
 from autograder.judge.expect import is_written, raised_problem
 from autograder.judge.explain import ToExplain
+from autograder.judge.observed import Observed
 from autograder.judge.session import OR_THE_TEST, CaseResult, JudgingStopped, OpenCase, Session, background_work_problem
 from autograder.misconceptions.sentences import Misconception
 from autograder.protocol import wire
@@ -34,13 +35,14 @@ _EXERCISES = f"{ROOT}{os.sep}exercises{os.sep}"
 class InProcessJudge:
     """Judges in this process, without limits of time and memory."""
 
-    def __init__(self, exercise: Exercise, sampler: Sampler) -> None:
+    def __init__(self, exercise: Exercise, sampler: Sampler, observed: Observed | None = None) -> None:
         self.exercise = exercise
         self._cases = exercise.cases(sampler)
         self._drawn: deque[tuple[Case, CollectiveBroker | None]] = deque()
         """Cases that are not judged yet, each with its broker."""
         self.sockets: RankSockets | None = None
         self._to_explain = ToExplain(exercise)
+        self.observed = Observed() if observed is None else observed
 
     def next_case(self) -> OpenCase | None:
         self.sockets = None
@@ -59,6 +61,29 @@ class InProcessJudge:
         case, broker = self._drawn.popleft()
         self._to_explain.cases += 1
         traffic = broker.traffic() if broker is not None else None
+        evidence = self._to_be_judged(case, data, events)
+        if isinstance(evidence, CaseResult):
+            self.observed.add(data, None)
+            return evidence
+        # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
+        addresses = input_addresses(events) if "seen" in evidence else []
+        facts = {"input_addresses": addresses, "traffic": traffic, "notes": notes(events)}
+        self._to_explain.add(case, data)
+        result = self._judged(case, evidence | facts)
+        self.observed.add(data, result)
+        return result
+
+    def explain(self, lost: Collection[str]) -> dict[str, Misconception]:
+        """Why these criteria were not earned, by criterion: see :func:`autograder.judge.explain.explained`."""
+        return self._to_explain.explained(lost)
+
+    @property
+    def facts(self) -> dict[str, list[str]]:
+        """Of what a ``run.py`` called, those by which its forms are known again; empty where nothing is certain."""
+        return self.observed.facts if self.observed.whole and not self.exercise.facts else {}
+
+    def _to_be_judged(self, case: Case, data: bytes, events: list[bytes]) -> dict | CaseResult:
+        """The evidence, or what is lost where there is nothing in it that the exercise's own judge could look at."""
         try:
             evidence = _evidence(data)
         except wire.WireError as error:
@@ -75,15 +100,7 @@ class InProcessJudge:
                 f"The record of what ran contradicts itself ({problem}): was gpulab or PyTorch changed in the notebook?"
             )
             return _all_lost(case, message, f"an observation that contradicts itself: {problem}")
-        # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
-        addresses = input_addresses(events) if "seen" in evidence else []
-        facts = {"input_addresses": addresses, "traffic": traffic, "notes": notes(events)}
-        self._to_explain.add(case, data)
-        return self._judged(case, evidence | facts)
-
-    def explain(self, lost: Collection[str]) -> dict[str, Misconception]:
-        """Why these criteria were not earned, by criterion: see :func:`autograder.judge.explain.explained`."""
-        return self._to_explain.explained(lost)
+        return evidence
 
     def _judged(self, case: Case, evidence: dict) -> CaseResult:
         try:
@@ -212,6 +229,20 @@ def play_here(
     session = session_here(exercise, sampler)
     _play(session, run_case, lambda: to_the_first and session.lost_something or until and session.lost >= set(until))
     return session
+
+
+def observed_here(
+    exercise: Exercise,
+    run_case,
+    numbered: Iterable[tuple[int, Case]],
+    enough: Callable[[Observed], bool] = lambda _: False,
+) -> Observed:
+    """Facts of these cases of a draw, each with its number in it, played as in :func:`play_here` until there is ``enough``."""
+    numbers, cases = zip(*numbered, strict=True)
+    observed = Observed(numbers)
+    judge = InProcessJudge(replace(exercise, cases=lambda sampler: iter(cases)), Sampler(), observed)
+    _play(Session(exercise, judge), run_case, lambda: enough(observed))
+    return observed
 
 
 def _play(session: Session, run_case, enough: Callable[[], bool]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from symtable import symtable
 from typing import Any, NoReturn
 
+from autograder.core.exercise import Outline
 from autograder.core.layout import NOTEBOOK
 from autograder.misconceptions.corpus import CORPUS, Attempt, attempts_at
 from autograder.protocol.absent import absent, missing
@@ -23,6 +24,22 @@ def forms(chapter: Path, function: str) -> list[Attempt]:
     """The wrong attempts at a function that say a misconception, in the order of the corpus; none where it is not there."""
     path = chapter / CORPUS
     return [one for one in attempts_at(path, function) if one.says] if path.is_file() else []
+
+
+def lost_by_itself(exercise: Outline, form: Attempt) -> set[str]:
+    """The criteria that a form loses by what it does: of others, which require one of these, nobody knows."""
+    requires = {criterion.name: criterion.requires for criterion in exercise.criteria}
+    return {name for name in form.loses if not {*form.loses} & {*requires[name]}}
+
+
+def worth_asking(exercise: Outline, forms: list[Attempt], lost: Collection[str], own: Collection[str]) -> list[Attempt]:
+    """Those that lose nothing which was earned, if together they lose all that was lost: else no name is certain.
+
+    ``lost``: what was not earned; ``own``: what was lost by what the function did.
+    """
+    found = [form for form in forms if {*form.loses} <= {*lost} and lost_by_itself(exercise, form) <= {*own}]
+    explained = {name for form in found for name in lost_by_itself(exercise, form)}
+    return found if explained == {*own} else []
 
 
 def as_function(form: Attempt, chapter: Path, libraries: Collection[str] | None = None) -> Callable:

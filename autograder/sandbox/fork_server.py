@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.core.layout import run_modules
 from autograder.protocol import referee_address
+from autograder.runner.preload import preload
 from autograder.sandbox import namespaces, syscalls
 from autograder.sandbox.limits import Limits
 
@@ -82,7 +82,8 @@ class ForkServer:
     def _fork(self, chapters: list[str], **request) -> dict:
         for chapter in sorted(set(chapters) - self._met):
             self._met.add(chapter)
-            _import_scenarios(chapter)
+            preload(chapter)
+            _share_all()
         ready, report = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -108,17 +109,6 @@ class ForkServer:
             if done:
                 self._kernels[pid] = os.waitstatus_to_exitcode(status)
         return {"exit": self._kernels.get(pid, 0)}
-
-
-def _import_scenarios(chapter: str) -> None:
-    """What each of a chapter's kernels would import. What fails here fails in the kernel too, and is reported there."""
-    try:
-        for name in run_modules(chapter):
-            for module in getattr(importlib.import_module(name), "PRELOAD", ()):
-                importlib.import_module(module)
-    except Exception:
-        pass
-    _share_all()
 
 
 def _share_all() -> None:

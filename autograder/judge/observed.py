@@ -1,0 +1,82 @@
+"""What tells one wrong function from another where a ``run.py`` calls it: what was found in each case that it lost, and what came back.
+
+Facts are digests, equal where two functions were called with the same cases, did the same and were judged alike.
+"""
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from itertools import count
+
+from autograder.core.exercise import Failure
+from autograder.judge.facts import MOST_BYTES, frozen
+from autograder.judge.session import CaseResult
+from autograder.misconceptions.match import Played
+from autograder.protocol import wire
+
+_RECORDS = {"seen", "input_addresses", "result_addresses", "traffic", "notes", "background"}
+"""Of what ran, and where things lay: of these a judge's sentence says what counts, and writers differ in the rest."""
+_WORDS_OF_AN_EXCEPTION = 4
+_RAISED = "The function raised "
+
+
+class Observed:
+    """Keeps what came back of the cases that were lost. ``numbers``: those of the cases in their draw, in the order of play."""
+
+    def __init__(self, numbers: Iterable[int] | None = None) -> None:
+        self._numbers = iter(count(1) if numbers is None else numbers)
+        self._lost: deque[tuple[int, bytes, list[Failure]]] = deque()
+        self._facts: dict[str, list[str]] = defaultdict(list)
+        self._bytes = 0
+        self.over: set[int] = set()
+        """The cases that the exercise's own judge decided."""
+        self.whole = True
+        """Whether it decided all that came back, and what it needs for a fact was kept."""
+
+    def add(self, data: bytes, result: CaseResult | None) -> None:
+        """What came back of a case, and what the exercise's own judge found; None where it was not asked, or broke."""
+        number = next(self._numbers)
+        if result is None or result.not_gradable or result.broken:
+            self.whole = False
+        else:
+            self.over.add(number)
+            if result.lost and self._keep(len(data)):
+                self._lost.append((number, data, result.lost))
+
+    def _keep(self, size: int) -> bool:
+        self._bytes += size
+        self.whole = self.whole and self._bytes <= MOST_BYTES
+        return self.whole
+
+    @property
+    def played(self) -> Played | None:
+        """Facts by criterion; None where something else than what the function did cost points, or nobody decided."""
+        return as_played(self.facts) if self.whole else None
+
+    @property
+    def facts(self) -> dict[str, list[str]]:
+        """By criterion, of each case that lost it its number and a digest, which is made when it is first asked for."""
+        while self._lost:
+            number, data, lost = self._lost.popleft()
+            given = frozen({key: value for key, value in wire.decode(data).items() if key not in _RECORDS})
+            for failure in lost:
+                self._facts[failure.criterion].append(f"{number}:{_digest(_said(failure.message), given)}")
+        return self._facts
+
+
+def as_played(facts: Mapping[str, list[str]]) -> Played:
+    return Played({name: tuple(its) for name, its in facts.items()}, frozenset(facts))
+
+
+def number_of(fact: str) -> int:
+    """Of the case in its draw, from 1."""
+    return int(fact.partition(":")[0])
+
+
+def _said(message: str) -> str:
+    """Of an exception its type: the line and the message are the writer's own."""
+    return " ".join(message.split()[:_WORDS_OF_AN_EXCEPTION]) if message.startswith(_RAISED) else message
+
+
+def _digest(*facts: object) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

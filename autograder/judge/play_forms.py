@@ -1,0 +1,96 @@
+"""Asks which misconceptions explain what a function lost that a ``run.py`` calls: their forms are played with the very same cases.
+
+A judge never touches what runs beside a learner. So a process of its own plays them, one for all submissions of this one.
+"""
+
+import atexit
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import msgspec
+
+from autograder.core.exercise import Outline
+from autograder.core.layout import ROOT
+from autograder.misconceptions.forms import forms, worth_asking
+from autograder.misconceptions.sentences import Misconception, misconceptions_of
+
+SECONDS = 30
+"""Of the clock, for one function. Who waits longer is told what everyone is who lost the same."""
+_PLAYER = "autograder.selfcheck.own_forms"
+
+
+class Request(msgspec.Struct):
+    """``forms``: names of attempts. ``facts``: of the function to explain, see :class:`autograder.judge.observed.Observed`."""
+
+    exercise: str
+    seed: int
+    forms: list[str]
+    facts: dict[str, list[str]]
+
+
+def explained_by_play(
+    exercise: Outline, seed: int, lost: list[str], facts: dict[str, list[str]]
+) -> dict[str, Misconception]:
+    """As :func:`autograder.judge.explain.explained`; nothing where no form could explain it, or the player fails: it is no grade."""
+    chapter, _, function = exercise.name.partition(".")
+    asked = worth_asking(exercise, forms(ROOT / "exercises" / chapter, function), lost, facts.keys())
+    if not asked:
+        return {}
+    keys = _player.names(Request(exercise.name, seed, [form.name for form in asked], facts))
+    said = misconceptions_of(exercise.name) if keys else {}
+    return {criterion: said[key] for criterion, key in keys.items()}
+
+
+class Player:
+    """The process, started when first asked for and again after it has failed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen | None = None
+
+    def names(self, request: Request) -> dict[str, str]:
+        """The key of a misconception for each criterion that one explains; empty where none does."""
+        with self._lock:
+            try:
+                return msgspec.json.decode(self._answer(msgspec.json.encode(request)), type=dict[str, str])
+            except (OSError, msgspec.DecodeError):
+                self.close()
+                return {}
+
+    def _answer(self, request: bytes) -> bytes:
+        """The player's line. Raises OSError where none comes in time."""
+        if self._process is None:
+            self._process = _started()
+        self._process.stdin.write(request + b"\n")
+        self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], SECONDS)[0]:
+            raise TimeoutError
+        return self._process.stdout.readline()
+
+    def close(self) -> None:
+        """With all that it has forked."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _started() -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", _PLAYER],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,  # seeds stand in no list of processes
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+_player = Player()
+atexit.register(_player.close)
