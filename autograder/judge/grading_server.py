@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
@@ -30,6 +31,8 @@ from autograder.protocol.rank_sockets import send_sockets
 
 MAX_CONVERSATIONS = 5
 MAX_TRACEBACKS = 5
+SECONDS_TO_EXPLAIN = 60
+"""Of the clock, for all of a submission's functions whose forms have to be played."""
 
 
 class GradingServer:
@@ -111,9 +114,10 @@ class GradingServer:
 
         To be asked for when the kernel is gone: nothing of it, not even the time that it takes, is to be seen from there.
         """
+        until = time.monotonic() + SECONDS_TO_EXPLAIN
         while self._unexplained:
             session, judge = self._unexplained.pop(0)
-            verdict = session.explained()
+            verdict = session.explained(until - time.monotonic())
             judge.close()
             if verdict is not None:
                 yield session.exercise.name, verdict

@@ -156,11 +156,11 @@ class SubprocessJudge:
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         return self._ask(Judge(data, events)).result
 
-    def explain(self, lost: list[str]) -> dict[str, Misconception]:
-        """Once all is judged: why these criteria were not earned, where that is certain. Nothing where it cannot be told."""
+    def explain(self, lost: list[str], seconds: float) -> dict[str, Misconception]:
+        """Once all is judged: why these criteria were not earned, where that is certain. Nothing where it cannot be told in time."""
         with suppress(JudgingStopped):
             told = self._ask(Explain(lost))
-            return explained_by_play(self.outline, self.seed, lost, told.facts) if told.facts else told.named
+            return explained_by_play(self.outline, self.seed, lost, told.facts, seconds) if told.facts else told.named
         return {}
 
     def close(self) -> None:

@@ -34,14 +34,14 @@ class Request(msgspec.Struct):
 
 
 def explained_by_play(
-    exercise: Outline, seed: int, lost: list[str], facts: dict[str, list[str]]
+    exercise: Outline, seed: int, lost: list[str], facts: dict[str, list[str]], seconds: float = SECONDS
 ) -> dict[str, Misconception]:
     """As :func:`autograder.judge.explain.explained`; nothing where no form could explain it, or the player fails: it is no grade."""
     chapter, _, function = exercise.name.partition(".")
     asked = worth_asking(exercise, forms(ROOT / "exercises" / chapter, function), lost, facts.keys())
-    if not asked:
+    if not asked or seconds <= 0:
         return {}
-    keys = _player.names(Request(exercise.name, seed, [form.name for form in asked], facts))
+    keys = _player.names(Request(exercise.name, seed, [form.name for form in asked], facts), min(seconds, SECONDS))
     said = misconceptions_of(exercise.name) if keys else {}
     return {criterion: said[key] for criterion, key in keys.items()}
 
@@ -53,22 +53,22 @@ class Player:
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
 
-    def names(self, request: Request) -> dict[str, str]:
-        """The key of a misconception for each criterion that one explains; empty where none does."""
+    def names(self, request: Request, seconds: float) -> dict[str, str]:
+        """The key of a misconception for each criterion that one explains; empty where none does, or no answer comes in time."""
         with self._lock:
             try:
-                return msgspec.json.decode(self._answer(msgspec.json.encode(request)), type=dict[str, str])
+                return msgspec.json.decode(self._answer(msgspec.json.encode(request), seconds), type=dict[str, str])
             except (OSError, msgspec.DecodeError):
                 self.close()
                 return {}
 
-    def _answer(self, request: bytes) -> bytes:
+    def _answer(self, request: bytes, seconds: float) -> bytes:
         """The player's line. Raises OSError where none comes in time."""
         if self._process is None:
             self._process = _started()
         self._process.stdin.write(request + b"\n")
         self._process.stdin.flush()
-        if not select.select([self._process.stdout], [], [], SECONDS)[0]:
+        if not select.select([self._process.stdout], [], [], seconds)[0]:
             raise TimeoutError
         return self._process.stdout.readline()
 

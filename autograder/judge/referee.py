@@ -1,5 +1,6 @@
 """The referee, which grades one exercise: draws cases, takes what the kernel returned of each, scores it. It runs no learner code."""
 
+import math
 import os
 import traceback
 from collections import deque
@@ -73,8 +74,8 @@ class InProcessJudge:
         self.observed.add(data, result)
         return result
 
-    def explain(self, lost: Collection[str]) -> dict[str, Misconception]:
-        """Why these criteria were not earned, by criterion: see :func:`autograder.judge.explain.explained`."""
+    def explain(self, lost: Collection[str], seconds: float = math.inf) -> dict[str, Misconception]:
+        """Why these criteria were not earned, by criterion: see :func:`autograder.judge.explain.explained`, which has bounds of its own."""
         return self._to_explain.explained(lost)
 
     @property

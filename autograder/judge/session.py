@@ -1,5 +1,6 @@
 """A session: one exercise of one submission, case by case. What judges its evidence may be another process."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,8 +58,8 @@ class CaseJudge(Protocol):
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
 
-    def explain(self, lost: list[str]) -> dict[str, Misconception]:
-        """Once all is judged: why these criteria were not earned, where that is certain."""
+    def explain(self, lost: list[str], seconds: float) -> dict[str, Misconception]:
+        """Once all is judged: why these criteria were not earned, where that is certain, and found in so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -172,10 +173,10 @@ class Session:
             self.abandon("The hidden tests of this exercise did not run to their end.")
         return self._scorecard.verdict()
 
-    def explained(self) -> Verdict | None:
+    def explained(self, seconds: float = math.inf) -> Verdict | None:
         """The verdict with the misconceptions by which points were lost; None where none can be named. After the last case."""
         verdict = self._scorecard.verdict()
-        named = self._judge.explain([line.criterion for line in verdict.lines if line.status == "lost"])
+        named = self._judge.explain([line.criterion for line in verdict.lines if line.status == "lost"], seconds)
         return _with_names(verdict, named) if named else None
 
     def _stop(self, why: JudgingStopped) -> None:

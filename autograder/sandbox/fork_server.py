@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from autograder.core.preload import preload
 from autograder.protocol import referee_address
-from autograder.runner.preload import preload
 from autograder.sandbox import namespaces, syscalls
 from autograder.sandbox.limits import Limits
 

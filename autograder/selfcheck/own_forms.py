@@ -14,6 +14,7 @@ import torch
 
 from autograder.core.exercise import Case, Exercise, find
 from autograder.core.layout import ROOT
+from autograder.core.preload import preload
 from autograder.core.sampler import Sampler
 from autograder.judge.observed import Observed, as_played, number_of
 from autograder.judge.play_forms import Request
@@ -23,7 +24,6 @@ from autograder.misconceptions.forms import forms, lost_by_itself
 from autograder.misconceptions.match import Played, named
 from autograder.notebooks.forked import forked, heard, in_a_fork
 from autograder.notebooks.in_process import run_cell, run_notebook
-from autograder.runner.preload import preload
 from autograder.runner.scenario_runner import run_case
 from autograder.selfcheck.chapters import Chapter
 

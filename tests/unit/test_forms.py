@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from autograder.core.exercise import Criterion, Exercise
 from autograder.misconceptions.corpus import Attempt
-from autograder.misconceptions.forms import as_function, forms
+from autograder.misconceptions.forms import as_function, forms, lost_by_itself, worth_asking
 
 NOTEBOOK = """\
 # %% [markdown]
@@ -108,3 +109,34 @@ def test_a_markers_wheel_holds_the_notebook_that_was_made_of_the_text(chapter):
     ]
     (chapter / "rows.ipynb").write_text(json.dumps({"cells": cells}))
     assert as_function(forms(chapter, "rows")[0], chapter)(1) == 8
+
+
+ROWS = Exercise(
+    (
+        Criterion("values", 2, "right"),
+        Criterion("copies", 1, "no copy", ("values",)),
+        Criterion("errors", 1, "refused"),
+    ),
+    lambda sampler: iter(()),
+    lambda case, evidence: (),
+)
+
+
+def losing(*criteria: str) -> Attempt:
+    return Attempt("rows", f"loses_{'_'.join(criteria)}", "def rows(x): ...", "wrong", criteria, (), "adds_the_row")
+
+
+def test_what_requires_a_lost_criterion_is_not_lost_by_what_a_form_does():
+    assert lost_by_itself(ROWS, losing("values", "copies", "errors")) == {"values", "errors"}
+    assert lost_by_itself(ROWS, losing("copies")) == {"copies"}
+
+
+def test_forms_are_worth_asking_that_lose_nothing_which_was_earned():
+    every = [losing("copies"), losing("errors"), losing("copies", "errors")]
+    assert worth_asking(ROWS, every, ["copies"], {"copies"}) == [losing("copies")]
+    assert worth_asking(ROWS, every, ["copies", "errors"], {"copies", "errors"}) == every
+
+
+def test_no_form_is_worth_asking_where_together_they_leave_something_unexplained():
+    assert worth_asking(ROWS, [losing("copies")], ["copies", "errors"], {"copies", "errors"}) == []
+    assert worth_asking(ROWS, [losing("values", "copies")], ["values", "copies"], {"copies"}) == []

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from autograder.runner.preload import preload
+from autograder.core.preload import preload
 
 
 @pytest.mark.parametrize("error", [ImportError("no Triton"), SyntaxError("typo"), RuntimeError("no such operator")])

@@ -1,0 +1,77 @@
+"""The process that plays forms: it names what answers alike with the same cases, and no form harms the next."""
+
+import pytest
+
+from autograder.authoring.authored import authored_in
+from autograder.core.layout import ROOT
+from autograder.judge.play_forms import Request
+from autograder.misconceptions.corpus import Attempt
+from autograder.notebooks.forked import in_a_fork
+from autograder.selfcheck import own_forms
+
+SEED = 11
+
+
+@pytest.fixture(scope="module")
+def honest_time():
+    (authored,) = [one for one in authored_in(ROOT / "exercises" / "streams") if one.function == "honest_time"]
+    authored.begin()
+    return authored
+
+
+def source_of(authored, name: str) -> str:
+    return next(one.source for one in authored.attempts if one.name == name)
+
+
+def facts_of(authored, source: str) -> dict[str, list[str]]:
+    def observed():
+        yield dict(authored.observed(source, SEED).facts)
+
+    (facts,) = in_a_fork(observed)
+    return facts
+
+
+def names(authored, source: str, *forms: str) -> set[str]:
+    """Of the misconceptions that explain what a source loses, asked these forms."""
+    request = Request(authored.name, SEED, list(forms), facts_of(authored, source))
+    return {*own_forms._answer(request).values()}
+
+
+def test_who_answers_as_a_form_does_is_named_and_no_other(honest_time):
+    source = source_of(honest_time, "milliseconds")
+    assert names(honest_time, source, "milliseconds", "first_calls_count") == {"milliseconds"}
+    assert names(honest_time, source, "first_calls_count", "no_first_wait") == set()
+
+
+def test_how_a_form_is_written_does_not_matter(honest_time):
+    source = (
+        source_of(honest_time, "milliseconds").replace("def honest_time(", "import math\n\ndef honest_time(")
+        + "\n\nunused = math.pi\n"
+    )
+    assert names(honest_time, source, "milliseconds") == {"milliseconds"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["while True: pass", "import os; os._exit(3)", "raise SystemExit", "import torch; torch.cuda.synchronize = None"],
+    ids=["loops", "ends its process", "exits", "breaks torch"],
+)
+def test_a_form_that_cannot_be_played_takes_no_name_from_the_others(honest_time, monkeypatch, body):
+    real = own_forms.forms
+    spoilt = Attempt(
+        "honest_time",
+        "spoilt",
+        f"def honest_time(*arguments, **named):\n    {body}\n",
+        "wrong",
+        ("errors",),
+        (),
+        "cold_calls_measured",
+    )
+    monkeypatch.setattr(own_forms, "forms", lambda folder, function: [spoilt, *real(folder, function)])
+    monkeypatch.setattr(own_forms, "CPU_SECONDS", 1)
+    assert names(honest_time, source_of(honest_time, "milliseconds"), "spoilt", "milliseconds") == {"milliseconds"}
+
+
+def test_what_cannot_be_played_is_answered_with_nothing(honest_time, monkeypatch):
+    monkeypatch.setattr(own_forms, "names", lambda request: 1 / 0)
+    assert names(honest_time, source_of(honest_time, "milliseconds"), "milliseconds") == set()
