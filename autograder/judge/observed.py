@@ -5,7 +5,7 @@ Facts are digests, equal where two functions were called with the same cases, di
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from itertools import count
 
 from autograder.core.exercise import Failure
@@ -14,8 +14,10 @@ from autograder.judge.session import CaseResult
 from autograder.misconceptions.match import Played
 from autograder.protocol import wire
 
-_RECORDS = {"seen", "input_addresses", "result_addresses", "traffic", "notes", "background"}
-"""Of what ran, and where things lay: of these a judge's sentence says what counts, and writers differ in the rest."""
+_RECORDS = {"seen", "input_addresses", "result_addresses", "traffic", "notes", "background", "timed"}
+"""Of what ran, where things lay and how long they took: a judge's sentence says what counts of them, and the rest differs."""
+_A_TIME = "_us"
+"""How the key of one ends: clocks begin with their process."""
 _WORDS_OF_AN_EXCEPTION = 4
 _RAISED = "The function raised "
 
@@ -66,6 +68,10 @@ class Observed:
 
 def as_played(facts: Mapping[str, list[str]]) -> Played:
     return Played({name: tuple(its) for name, its in facts.items()}, frozenset(facts))
+
+
+def _came_back(evidence: dict) -> Hashable:
+    return frozen({key: it for key, it in evidence.items() if key not in _RECORDS and not key.endswith(_A_TIME)})
 
 
 def number_of(fact: str) -> int:

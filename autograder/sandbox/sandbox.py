@@ -19,6 +19,7 @@ VISIBLE = (
     "autograder/__init__.py",
     "autograder/core/__init__.py",
     "autograder/core/layout.py",
+    "autograder/core/preload.py",
     "autograder/core/settings.py",
     "autograder/hidden.py",
     "autograder/protocol",
