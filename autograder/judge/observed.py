@@ -14,7 +14,7 @@ from autograder.judge.session import CaseResult
 from autograder.misconceptions.match import Played
 from autograder.protocol import wire
 
-_RECORDS = {"seen", "input_addresses", "result_addresses", "traffic", "notes", "background", "timed"}
+_RECORDS = {"seen", "input_addresses", "result_addresses", "traffic", "notes", "background", "timed", "stream"}
 """Of what ran, where things lay and how long they took: a judge's sentence says what counts of them, and the rest differs."""
 _A_TIME = "_us"
 """How the key of one ends: clocks begin with their process."""
@@ -60,7 +60,7 @@ class Observed:
         """By criterion, of each case that lost it its number and a digest, which is made when it is first asked for."""
         while self._lost:
             number, data, lost = self._lost.popleft()
-            given = frozen({key: value for key, value in wire.decode(data).items() if key not in _RECORDS})
+            given = _came_back(wire.decode(data))
             for failure in lost:
                 self._facts[failure.criterion].append(f"{number}:{_digest(_said(failure.message), given)}")
         return self._facts
