@@ -31,8 +31,6 @@ from autograder.protocol.rank_sockets import send_sockets
 
 MAX_CONVERSATIONS = 5
 MAX_TRACEBACKS = 5
-SECONDS_TO_EXPLAIN = 60
-"""Of the clock, for all of a submission's functions whose forms have to be played."""
 
 
 class GradingServer:
@@ -109,12 +107,13 @@ class GradingServer:
         self.broken += session.broken
         return session.verdict()
 
-    def explained(self) -> Iterator[tuple[str, Verdict]]:
+    def explained(self, seconds: float) -> Iterator[tuple[str, Verdict]]:
         """Of each exercise that lost points by misconceptions that can be named its verdict, with them.
 
         To be asked for when the kernel is gone: nothing of it, not even the time that it takes, is to be seen from there.
+        ``seconds``: how long forms may be played, of all exercises together.
         """
-        until = time.monotonic() + SECONDS_TO_EXPLAIN
+        until = time.monotonic() + seconds
         while self._unexplained:
             session, judge = self._unexplained.pop(0)
             verdict = session.explained(until - time.monotonic())

@@ -70,6 +70,11 @@ class RunGraded(ExecutePreprocessor):
 
     timeout = Integer(20, allow_none=True, help="Seconds a cell may run.").tag(config=True)
     submission_seconds = Integer(240, help="Seconds a whole submission may run.").tag(config=True)
+    play_seconds = Integer(
+        60,
+        help="Seconds that forms of misconceptions may be played after a submission, to name those that cost a point of a "
+        "function which a run.py calls; 0: no form is played.",
+    ).tag(config=True)
     cell_output_bytes = Integer(256 * 1024, help="Bytes of output kept for each cell.").tag(config=True)
     output_bytes = Integer(8 * 1024**2, help="Bytes of output kept for a whole submission.").tag(config=True)
     # A learner's widgets would be kept in the grader's memory, and nothing shows them.
@@ -303,7 +308,7 @@ class RunGraded(ExecutePreprocessor):
 
     def _explain(self) -> None:
         """The kernel is gone: name the misconceptions by which points were lost."""
-        for exercise, verdict in self._server.explained():
+        for exercise, verdict in self._server.explained(self.play_seconds):
             cell = self._graded[exercise]
             self._sheet.explain(cell.metadata["nbgrader"]["grade_id"], verdict)
             _show(cell, verdict)

@@ -1,13 +1,19 @@
 """Plays an exercise's hidden tests with forms of misconceptions, and says which explain what a function lost in the same tests.
 
 python -m autograder.selfcheck.own_forms        reads a request a line, writes an answer a line
+
+A process is forked for each exercise, in which its notebook has run as far as its function. Forms are played in forks of that.
 """
 
+import multiprocessing
 import os
 import resource
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
 
 import msgspec
 import torch
@@ -21,8 +27,8 @@ from autograder.judge.play_forms import Request
 from autograder.judge.referee import observed_here
 from autograder.misconceptions.corpus import Attempt
 from autograder.misconceptions.forms import forms, lost_by_itself
-from autograder.misconceptions.match import Played, named
-from autograder.notebooks.forked import forked, heard, in_a_fork
+from autograder.misconceptions.match import named
+from autograder.notebooks.forked import forked
 from autograder.notebooks.in_process import run_cell, run_notebook
 from autograder.runner.scenario_runner import run_case
 from autograder.selfcheck.chapters import Chapter
@@ -33,54 +39,73 @@ _Facts = dict[str, list[str]]
 _Numbered = list[tuple[int, Case]]
 
 
-def names(request: Request) -> dict[str, str]:
-    """The key of a misconception for each criterion that one explains. In a process of its own: the notebook is run here."""
-    chapter, function = _chapter(request.exercise), request.exercise.partition(".")[2]
-    exercise, cases = find(request.exercise), _drawn(request)
-    namespace, _ = run_notebook(chapter.notebook, {}, function)
-    asked = [form for form in forms(chapter.folder, function) if form.name in request.forms]
-    own = [(form.says, _in_a_fork(exercise, namespace, form, cases, request.facts)) for form in asked]
-    return named(as_played(request.facts), [(key, its) for key, its in own if its is not None])
+@dataclass(frozen=True)
+class Player:
+    """Plays the forms of one exercise. ``namespace``: what its notebook defines above the function."""
+
+    exercise: Exercise
+    namespace: dict[str, Any]
+    forms: list[Attempt]
+
+    @classmethod
+    def of(cls, name: str) -> "Player":
+        """In a process of its own: the notebook is run here."""
+        chapter, _, function = name.partition(".")
+        read = Chapter(ROOT / "exercises" / chapter)
+        namespace, _ = run_notebook(read.notebook, {}, function)
+        return cls(find(name), namespace, forms(read.folder, function))
+
+    def names(self, request: Request) -> dict[str, str]:
+        """The key of a misconception for each criterion that one explains."""
+        first, *others = self._drawn(request)
+        asked = [form for form in self.forms if form.name in request.forms]
+        agreeing = self._played(asked, [first], request.facts)
+        whole = self._alone([form for form, _ in agreeing], [first, *others], request.facts)
+        return named(as_played(request.facts), [(form.says, as_played(facts)) for form, facts in whole])
+
+    def _drawn(self, request: Request) -> _Numbered:
+        """The cases with their numbers, those that were lost first: nearly all forms differ in the first of them."""
+        lost = {number_of(fact) for facts in request.facts.values() for fact in facts}
+        cases = enumerate(self.exercise.cases(Sampler(request.seed)), 1)
+        return sorted(cases, key=lambda numbered: numbered[0] not in lost)
+
+    def _alone(self, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> Iterator[tuple[Attempt, _Facts]]:
+        """As :meth:`_played`, each in a process of its own: what one leaves behind is not there for the next."""
+        for form in asked:
+            yield from self._played([form], cases, mine)
+
+    def _played(self, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> list[tuple[Attempt, _Facts]]:
+        """Those that agree with ``mine`` in all of the cases, with their facts: one after the other in a fork, and in
+        the next where one of them has ended it.
+        """
+        found, left = [], list(asked)
+        while left:
+            facts = _told(self._tell, left, cases, mine)
+            found += [(form, its) for form, its in zip(left, facts, strict=False) if its is not None]
+            left = left[len(facts) + 1 :]
+        return found
+
+    def _tell(self, its: Connection, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> None:
+        for form in asked:
+            _allow(CPU_SECONDS)
+            try:
+                its.send(self.facts_of(form, cases, mine))
+            except (Exception, SystemExit):
+                its.send(None)
+
+    def facts_of(self, form: Attempt, cases: _Numbered, mine: _Facts) -> _Facts | None:
+        """None where the form differs from ``mine`` in one of the cases, and so explains nothing."""
+        namespace = dict(self.namespace)
+        if run_cell(form.function, form.source, namespace):
+            return None
+        own = lost_by_itself(self.exercise, form)
+        run = lambda inputs: run_case(self.exercise.name, namespace, inputs)
+        observed = observed_here(self.exercise, run, cases, lambda so_far: not agrees(so_far, mine, own))
+        return _in_order(observed.facts) if agrees(observed, mine, own) else None
 
 
-@cache
-def _chapter(exercise: str) -> Chapter:
-    return Chapter(ROOT / "exercises" / exercise.partition(".")[0])
-
-
-def _drawn(request: Request) -> _Numbered:
-    """The cases with their numbers, those that were lost first: nearly all forms differ in one of them."""
-    lost = {number_of(fact) for facts in request.facts.values() for fact in facts}
-    cases = enumerate(find(request.exercise).cases(Sampler(request.seed)), 1)
-    return sorted(cases, key=lambda numbered: numbered[0] not in lost)
-
-
-def _in_a_fork(*of: object) -> Played | None:
-    """What one form leaves in its process is gone before the next."""
-    facts = heard(*forked(_played_alone, *of), None)
-    return None if facts is None else as_played(facts)
-
-
-def _played_alone(its, *of) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    try:
-        its.send(played(*of))
-    except (Exception, SystemExit):
-        its.send(None)
-
-
-def played(exercise: Exercise, namespace: dict, form: Attempt, cases: _Numbered, mine: _Facts) -> _Facts | None:
-    """The facts of a form; None where it differs in one case at least from ``mine``, which it then cannot explain."""
-    if run_cell(form.function, form.source, namespace):
-        return None
-    own = lost_by_itself(exercise, form)
-    run = lambda inputs: run_case(exercise.name, namespace, inputs)
-    observed = observed_here(exercise, run, cases, lambda so_far: not _agrees(so_far, mine, own))
-    return _in_order(observed.facts) if _agrees(observed, mine, own) else None
-
-
-def _agrees(its: Observed, mine: _Facts, own: set[str]) -> bool:
-    """Whether a form lost nothing otherwise than ``mine``, nor kept of what it is to lose what ``mine`` lost, in the cases so far."""
+def agrees(its: Observed, mine: _Facts, own: set[str]) -> bool:
+    """Whether a form lost nothing otherwise than ``mine``, and of ``own``, what it is to lose, all that ``mine`` lost, in the cases so far."""
     facts = its.facts
     if not its.whole or any({*found} - {*mine.get(criterion, ())} for criterion, found in facts.items()):
         return False
@@ -92,28 +117,65 @@ def _in_order(facts: _Facts) -> _Facts:
     return {criterion: sorted(its, key=number_of) for criterion, its in facts.items()}
 
 
+def _told(tell: Callable, *arguments: Any) -> list:
+    """What a fork sends until it ends."""
+    line, process = forked(tell, *arguments)
+    found = []
+    with line:
+        try:
+            while True:
+                found.append(line.recv())
+        except EOFError:
+            process.join()
+            return found
+
+
+def _allow(seconds: float) -> None:
+    """Of processor time from now on; the process ends where it takes more."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds) + 1, resource.RLIM_INFINITY))
+
+
 def _serve() -> None:
     """What a form prints goes where nobody reads it."""
     torch.set_num_threads(1)
+    lines: dict[str, Connection] = {}
     with open(os.dup(1), "wb") as answers, open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         for line in sys.stdin.buffer:
-            answers.write(msgspec.json.encode(_answer(msgspec.json.decode(line, type=Request))) + b"\n")
+            answers.write(msgspec.json.encode(answer(msgspec.json.decode(line, type=Request), lines)) + b"\n")
             answers.flush()
+    os._exit(0)  # what was forked ends when its line does
 
 
-def _answer(request: Request) -> dict[str, str]:
-    """What is imported and read here is there for the next request too; nothing that is played is."""
-    chapter = _chapter(request.exercise)
-    find(request.exercise), chapter.notebook, preload(chapter.name)
+def answer(request: Request, lines: dict[str, Connection]) -> dict[str, str]:
+    """Asks the exercise's process; nothing where that ends. ``lines``: to those that were forked, by exercise."""
+    if request.exercise not in lines:
+        preload(request.exercise.partition(".")[0])
+        lines[request.exercise] = _player_of(request.exercise, [*lines.values()])
     try:
-        return dict(in_a_fork(_pairs, request))
-    except RuntimeError:
+        lines[request.exercise].send(request)
+        return lines[request.exercise].recv()
+    except (OSError, EOFError):
+        lines.pop(request.exercise).close()
         return {}
 
 
-def _pairs(request: Request) -> Iterator[tuple[str, str]]:
-    yield from names(request).items()
+def _player_of(exercise: str, others: list[Connection]) -> Connection:
+    fork = multiprocessing.get_context("fork")
+    mine, its = fork.Pipe()
+    fork.Process(target=_answer_all, args=(its, exercise, [mine, *others])).start()
+    its.close()
+    return mine
+
+
+def _answer_all(line: Connection, exercise: str, others: list[Connection]) -> None:
+    for other in others:
+        other.close()
+    player = Player.of(exercise)
+    with suppress(EOFError):
+        while True:
+            line.send(player.names(line.recv()))
 
 
 if __name__ == "__main__":

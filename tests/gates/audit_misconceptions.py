@@ -1,6 +1,7 @@
-"""With thirty seeds each form of a misconception is named as what it is, and every other wrong attempt as that or as nothing.
+"""Each form of a misconception is named as what it is, and every other wrong attempt as that or as nothing.
 
-Each is played as a submission is, and the judge is asked why it lost. Some minutes for an exercise.
+Each is played as a submission is. Where the judge asks functions itself, it is asked why they lost, with thirty seeds: some
+minutes for an exercise. Where a ``run.py`` calls them, each is played twice with every seed, which takes as long as they do.
 """
 
 import functools
@@ -9,21 +10,28 @@ import pytest
 
 from autograder.authoring.authored import AuthoredExercise, authored_exercises
 from autograder.authoring.drafts import in_the_book
-from autograder.authoring.recognised import misnamed, names_of
+from autograder.authoring.recognised import misnamed, names_by_play, names_of
 from autograder.authoring.trials import MANY_SEEDS
 from tests.gates.small import EXERCISES
 
+A_FEW = MANY_SEEDS[:2]
+
 
 @functools.cache
-def asked() -> dict[str, AuthoredExercise]:
-    """Those of the book whose judge asks functions itself, by name."""
+def of_the_book() -> dict[str, AuthoredExercise]:
     shown = in_the_book(EXERCISES)
-    found = {one.name: one for one in authored_exercises(EXERCISES) if one.name.partition(".")[0] in shown}
-    return {name: one for name, one in found.items() if one.exercise.facts}
+    return {one.name: one for one in authored_exercises(EXERCISES) if one.name.partition(".")[0] in shown}
 
 
-@pytest.mark.parametrize("name", asked())
+def problems(authored: AuthoredExercise) -> list[str]:
+    if authored.exercise.facts:
+        names = {one.name: names_of(authored, one, MANY_SEEDS) for one in authored.mistakes}
+    else:
+        names = names_by_play(authored, A_FEW)
+    found = (misnamed(one, names[one.name]) for one in authored.mistakes)
+    return [problem for problem in found if problem]
+
+
+@pytest.mark.parametrize("name", of_the_book())
 def test_misconceptions_are_told_apart(name):
-    authored = asked()[name]
-    problems = [misnamed(one, names_of(authored, one, MANY_SEEDS)) for one in authored.mistakes]
-    assert [problem for problem in problems if problem] == []
+    assert problems(of_the_book()[name]) == []

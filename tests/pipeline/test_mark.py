@@ -76,15 +76,14 @@ def test_each_lost_criterion_has_its_points_and_its_sentence(tried):
     assert "0 / 3" in shown and "2 / 2" in shown and "were copied" in shown
 
 
-def test_an_idea_that_is_certain_is_told_in_the_terminal_and_on_the_page(course, tmp_path):
-    form = next(one for one in attempts_at(VIEWS / CORPUS, "predict_view") if one.says == "remainder_ignored")
-    said = next(
-        one
-        for one in read_misconceptions(VIEWS / "predict_view" / MISCONCEPTIONS).misconceptions
-        if one.key == form.says
-    )
-    tried = Tried(course.answered(predict_view=form.source), tmp_path)
-    shown = section(tried.page, "predict_view")
+@pytest.mark.parametrize(
+    ("function", "key"), [("predict_view", "remainder_ignored"), ("compact", "contiguous_is_compact")], ids=["asked", "played"]
+)
+def test_an_idea_that_is_certain_is_told_in_the_terminal_and_on_the_page(course, tmp_path, function, key):
+    form = next(one for one in attempts_at(VIEWS / CORPUS, function) if one.says == key)
+    said = next(one for one in read_misconceptions(VIEWS / function / MISCONCEPTIONS).misconceptions if one.key == key)
+    tried = Tried(course.answered(**{function: form.source}), tmp_path)
+    shown = section(tried.page, function)
     assert with_code(said.says) in shown and anchor_of(said.read) in shown.split("Read again")[1].split("</p>")[0]
     assert said.says.split(".")[0] in " ".join(tried.done.stdout.split())
 

@@ -121,12 +121,12 @@ def graded(server: GradingServer, source: str, **stopped) -> Verdict:
 
 def test_a_lost_criterion_is_explained_when_it_is_asked_for_and_once(server):
     before = graded(server, LENIENT)
-    ((exercise, after),) = server.explained()
+    ((exercise, after),) = server.explained(10)
     assert exercise == "hierarchy.sectors" and (after.score, after.max_score) == (before.score, before.max_score)
     (was,), (line,) = ([line for line in verdict.lines if line.status == "lost"] for verdict in (before, after))
     assert (was.misconception, line.misconception) == ("", "misaligned_let_through")
     assert line.message.startswith("You let a misaligned address through.") and line.read == "A warp asks for sectors"
-    assert list(server.explained()) == []
+    assert list(server.explained(10)) == []
 
 
 def test_what_lost_nothing_or_lost_it_by_something_else_is_not_explained(server):
@@ -134,14 +134,14 @@ def test_what_lost_nothing_or_lost_it_by_something_else_is_not_explained(server)
     graded(server, LENIENT, helped=True)
     server.open("hierarchy.sectors")
     server.close("The kernel died.")
-    assert list(server.explained()) == []
+    assert list(server.explained(10)) == []
 
 
 def test_a_judge_that_dies_while_it_explains_costs_no_verdict(server):
     verdict = graded(server, LENIENT)
     server._judge_server._process.kill()
     server._unexplained[0][1]._connection.close()
-    assert list(server.explained()) == [] and verdict.score == 5
+    assert list(server.explained(10)) == [] and verdict.score == 5
 
 
 def test_judges_end_with_the_server_whether_or_not_they_were_asked(tmp_path):

@@ -71,7 +71,9 @@ def test_tensors_of_every_kind_are_facts(tensor):
 
 
 def test_where_things_lay_when_they_came_and_every_operation_that_ran_are_no_facts():
-    one, other = ({"returned": 1, "seen": {"ops": [n]}, "result_addresses": [n], "returned_us": n, "stream": n} for n in (1, 2))
+    one, other = (
+        {"returned": 1, "seen": {"ops": [n]}, "result_addresses": [n], "returned_us": n, "stream": n} for n in (1, 2)
+    )
     assert facts((one, lost())) == facts((other, lost()))
 
 
