@@ -21,6 +21,7 @@ def _cases(sampler: Sampler) -> Iterator[Questions]:
         [
             *_even(sampler),
             *_bound_otherwise(sampler),
+            *_no_bytes(sampler),
             *_small_and_large(sampler),
             job(sampler, sampler.choice(CHUNKED), sampler.integer(1, 10**9), 1),
         ],
@@ -89,6 +90,12 @@ def _bound_otherwise(sampler: Sampler) -> Iterator[dict]:
     for share in sampler.shuffled(1.5, 2, 2.5):
         n, alpha, beta = sampler.integer(16, 60), sampler.integer(80, 400) / 8, sampler.integer(80, 800) / 8
         yield job(sampler, "all_reduce", n * int(share * alpha * 1e3 * beta / n), n, (alpha, "us"), (beta, "GB/s"))
+
+
+def _no_bytes(sampler: Sampler) -> Iterator[dict]:
+    """Several steps, which take more than a single latency, and none of it is due to bytes."""
+    for kind in ("all_reduce", "all_gather"):
+        yield job(sampler, kind, 0, sampler.integer(4, 60))
 
 
 def _reference(question: dict) -> dict:
