@@ -35,11 +35,10 @@ def lost_by_itself(exercise: Outline, form: Attempt) -> set[str]:
 def worth_asking(exercise: Outline, forms: list[Attempt], lost: Collection[str], own: Collection[str]) -> list[Attempt]:
     """Those that lose nothing which was earned, if together they lose all that was lost: else no name is certain.
 
-    ``lost``: what was not earned; ``own``: what was lost by what the function did.
+    ``lost``: what was not earned; ``own``: those of it that a judge saw lost, not only what they require.
     """
     found = [form for form in forms if {*form.loses} <= {*lost} and lost_by_itself(exercise, form) <= {*own}]
-    explained = {name for form in found for name in lost_by_itself(exercise, form)}
-    return found if explained == {*own} else []
+    return found if {*own} <= {name for form in found for name in form.loses} else []
 
 
 def as_function(form: Attempt, chapter: Path, libraries: Collection[str] | None = None) -> Callable:

@@ -77,7 +77,9 @@ def test_each_lost_criterion_has_its_points_and_its_sentence(tried):
 
 
 @pytest.mark.parametrize(
-    ("function", "key"), [("predict_view", "remainder_ignored"), ("compact", "contiguous_is_compact")], ids=["asked", "played"]
+    ("function", "key"),
+    [("predict_view", "remainder_ignored"), ("compact", "contiguous_is_compact")],
+    ids=["asked", "played"],
 )
 def test_an_idea_that_is_certain_is_told_in_the_terminal_and_on_the_page(course, tmp_path, function, key):
     form = next(one for one in attempts_at(VIEWS / CORPUS, function) if one.says == key)

@@ -1,8 +1,11 @@
 """The process that plays forms: it names what answers alike with the same cases, and no form harms the next."""
 
+from dataclasses import replace
+
 import pytest
 
 from autograder.authoring.authored import authored_in
+from autograder.authoring.recognised import misnamed, names_by_play
 from autograder.core.layout import ROOT
 from autograder.judge.play_forms import Request
 from autograder.misconceptions.corpus import Attempt
@@ -87,3 +90,17 @@ def test_what_ends_the_exercises_process_names_nothing_and_the_next_is_answered(
     asked = Request(honest_time.name, SEED, ["milliseconds"], facts)
     assert answers(nonsense) == {}
     assert {*answers(nonsense, asked, asked).values()} == {"milliseconds"}
+
+
+def test_an_author_sees_which_forms_are_known_again_and_what_is_told_falsely(honest_time):
+    chosen = {"milliseconds": "milliseconds", "first_calls_count": "cold_calls_measured", "no_first_wait": ""}
+    attempts = tuple(replace(one, says=chosen[one.name]) for one in honest_time.attempts if one.name in chosen)
+    twin = replace(next(one for one in attempts if one.name == "milliseconds"), name="twin", says="")
+    found = names_by_play(replace(honest_time, attempts=(*attempts, twin)), seeds=(SEED,))
+    assert found == {
+        "milliseconds": [["milliseconds"]],
+        "first_calls_count": [["cold_calls_measured"]],
+        "no_first_wait": [[]],
+        "twin": [["milliseconds"]],
+    }
+    assert "twin is told milliseconds" in misnamed(twin, found["twin"])

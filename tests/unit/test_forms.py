@@ -140,3 +140,8 @@ def test_forms_are_worth_asking_that_lose_nothing_which_was_earned():
 def test_no_form_is_worth_asking_where_together_they_leave_something_unexplained():
     assert worth_asking(ROWS, [losing("copies")], ["copies", "errors"], {"copies", "errors"}) == []
     assert worth_asking(ROWS, [losing("values", "copies")], ["values", "copies"], {"copies"}) == []
+
+
+def test_a_form_may_explain_what_requires_another_criterion_that_it_loses():
+    one = losing("values", "copies")
+    assert worth_asking(ROWS, [one], ["values", "copies"], {"values", "copies"}) == [one]
