@@ -3,6 +3,7 @@
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute
+from traitlets import default
 
 from autograder.core.flag import Flag
 from autograder.core.ledger import Ledger
@@ -14,6 +15,11 @@ from autograder.notebooks.run import RunGraded
 
 class ExecuteGraded(RunGraded, Execute):
     """A submission's notebook is run, and its ledger entry is the sheet that is filled in."""
+
+    @default("play_seconds")
+    def _play_seconds_of_a_class(self) -> int:
+        """Half a second of processor time for each function that lost points is nothing to one learner, and much for a class."""
+        return 0
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
         """Of what nothing could be made nothing runs."""

@@ -33,8 +33,9 @@ from autograder.notebooks.in_process import run_cell, run_notebook
 from autograder.runner.scenario_runner import run_case
 from autograder.selfcheck.chapters import Chapter
 
-CPU_SECONDS = 5
-"""For a form, which may loop for ever."""
+CPU_SECONDS = 2
+"""For a form, which may loop for ever; and for all that are asked of one function, after which no more is begun."""
+_OVER = "over"
 _Facts = dict[str, list[str]]
 _Numbered = list[tuple[int, Case]]
 
@@ -56,18 +57,18 @@ class Player:
         return cls(find(name), namespace, forms(read.folder, function))
 
     def names(self, request: Request) -> dict[str, str]:
-        """The key of a misconception for each criterion that one explains."""
-        first, *others = self._drawn(request)
+        """The key of a misconception for each criterion that one explains. Raises TimeoutError: of half the forms nothing is certain."""
+        lost, earned = self._drawn(request)
         asked = [form for form in self.forms if form.name in request.forms]
-        agreeing = self._played(asked, [first], request.facts)
-        whole = self._alone([form for form, _ in agreeing], [first, *others], request.facts)
+        agreeing = self._played(asked, lost, request.facts)
+        whole = self._alone([form for form, _ in agreeing], [*lost, *earned], request.facts)
         return named(as_played(request.facts), [(form.says, as_played(facts)) for form, facts in whole])
 
-    def _drawn(self, request: Request) -> _Numbered:
-        """The cases with their numbers, those that were lost first: nearly all forms differ in the first of them."""
+    def _drawn(self, request: Request) -> tuple[_Numbered, _Numbered]:
+        """The cases with their numbers: those that were lost, in which nearly all forms differ at once, and the others."""
         lost = {number_of(fact) for facts in request.facts.values() for fact in facts}
-        cases = enumerate(self.exercise.cases(Sampler(request.seed)), 1)
-        return sorted(cases, key=lambda numbered: numbered[0] not in lost)
+        cases = list(enumerate(self.exercise.cases(Sampler(request.seed)), 1))
+        return [one for one in cases if one[0] in lost], [one for one in cases if one[0] not in lost]
 
     def _alone(self, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> Iterator[tuple[Attempt, _Facts]]:
         """As :meth:`_played`, each in a process of its own: what one leaves behind is not there for the next."""
@@ -81,12 +82,16 @@ class Player:
         found, left = [], list(asked)
         while left:
             facts = _told(self._tell, left, cases, mine)
+            if _OVER in facts:
+                raise TimeoutError
             found += [(form, its) for form, its in zip(left, facts, strict=False) if its is not None]
             left = left[len(facts) + 1 :]
         return found
 
     def _tell(self, its: Connection, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> None:
         for form in asked:
+            if _used() > CPU_SECONDS:
+                return its.send(_OVER)
             _allow(CPU_SECONDS)
             try:
                 its.send(self.facts_of(form, cases, mine))
@@ -132,8 +137,13 @@ def _told(tell: Callable, *arguments: Any) -> list:
 
 def _allow(seconds: float) -> None:
     """Of processor time from now on; the process ends where it takes more."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(_used() + seconds) + 1, resource.RLIM_INFINITY))
+
+
+def _used() -> float:
+    """Seconds of processor time of this process, whose clocks a virtual card may have moved."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds) + 1, resource.RLIM_INFINITY))
+    return used.ru_utime + used.ru_stime
 
 
 def _serve() -> None:
@@ -175,7 +185,14 @@ def _answer_all(line: Connection, exercise: str, others: list[Connection]) -> No
     player = Player.of(exercise)
     with suppress(EOFError):
         while True:
-            line.send(player.names(line.recv()))
+            line.send(_in_time(player, line.recv()))
+
+
+def _in_time(player: Player, request: Request) -> dict[str, str]:
+    try:
+        return player.names(request)
+    except TimeoutError:
+        return {}
 
 
 if __name__ == "__main__":

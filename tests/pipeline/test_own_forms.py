@@ -9,7 +9,9 @@ from autograder.authoring.recognised import misnamed, names_by_play
 from autograder.core.layout import ROOT
 from autograder.judge.play_forms import Request
 from autograder.misconceptions.corpus import Attempt
+from autograder.nbgrader.execute import ExecuteGraded
 from autograder.notebooks.forked import in_a_fork
+from autograder.notebooks.run import RunGraded
 from autograder.selfcheck import own_forms
 
 SEED = 11
@@ -84,12 +86,22 @@ def test_a_form_that_cannot_be_played_takes_no_name_from_the_others(honest_time,
     assert names(honest_time, source_of(honest_time, "milliseconds"), "spoilt", "milliseconds") == {"milliseconds"}
 
 
+def test_nothing_is_told_where_not_all_forms_can_be_asked_in_time(honest_time, monkeypatch):
+    source = source_of(honest_time, "milliseconds")
+    monkeypatch.setattr(own_forms, "_used", lambda: 100.0)
+    assert names(honest_time, source, "milliseconds") == set()
+
+
 def test_what_ends_the_exercises_process_names_nothing_and_the_next_is_answered(honest_time, monkeypatch):
     facts = facts_of(honest_time, source_of(honest_time, "milliseconds"))
     nonsense = Request(honest_time.name, SEED, ["milliseconds"], {"device_time": ["no number"]})
     asked = Request(honest_time.name, SEED, ["milliseconds"], facts)
     assert answers(nonsense) == {}
     assert {*answers(nonsense, asked, asked).values()} == {"milliseconds"}
+
+
+def test_for_a_class_no_form_is_played_unless_its_instructor_says_so():
+    assert (ExecuteGraded().play_seconds, RunGraded().play_seconds) == (0, 60)
 
 
 def test_an_author_sees_which_forms_are_known_again_and_what_is_told_falsely(honest_time):
