@@ -51,11 +51,6 @@ class Observed:
         return self.whole
 
     @property
-    def played(self) -> Played | None:
-        """Facts by criterion; None where something else than what the function did cost points, or nobody decided."""
-        return as_played(self.facts) if self.whole else None
-
-    @property
     def facts(self) -> dict[str, list[str]]:
         """By criterion, of each case that lost it its number and a digest, which is made when it is first asked for."""
         while self._lost:
