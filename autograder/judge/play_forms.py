@@ -4,18 +4,15 @@ A judge never touches what runs beside a learner. So a process of its own plays 
 """
 
 import atexit
-import os
 import select
-import signal
 import subprocess
-import sys
 import threading
-from contextlib import suppress
 
 import msgspec
 
 from autograder.core.exercise import Outline
 from autograder.core.layout import ROOT
+from autograder.judge.own_players import end, start
 from autograder.misconceptions.forms import forms, worth_asking
 from autograder.misconceptions.sentences import Misconception, misconceptions_of
 
@@ -34,7 +31,7 @@ class Request(msgspec.Struct):
 
 
 def explained_by_play(
-    exercise: Outline, seed: int, lost: list[str], facts: dict[str, list[str]], seconds: float = SECONDS
+    exercise: Outline, seed: int, lost: list[str], facts: dict[str, list[str]], seconds: float
 ) -> dict[str, Misconception]:
     """As :func:`autograder.judge.explain.explained`; nothing where no form could explain it, or the player fails: it is no grade."""
     chapter, _, function = exercise.name.partition(".")
@@ -65,7 +62,7 @@ class Player:
     def _answer(self, request: bytes, seconds: float) -> bytes:
         """The player's line. Raises OSError where none comes in time."""
         if self._process is None:
-            self._process = _started()
+            self._process = start(_PLAYER, stdout=subprocess.PIPE)
         self._process.stdin.write(request + b"\n")
         self._process.stdin.flush()
         if not select.select([self._process.stdout], [], [], seconds)[0]:
@@ -76,20 +73,7 @@ class Player:
         """With all that it has forked."""
         process, self._process = self._process, None
         if process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _started() -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", _PLAYER],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,  # seeds stand in no list of processes
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+            end(process)
 
 
 _player = Player()

@@ -1,15 +1,11 @@
 """Whose fault it is that a hidden test broke: it is played again, with the same cases, for the course's own solution."""
 
 import builtins
-import os
 import re
-import signal
 import subprocess
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
-from autograder.core.layout import ROOT
+from autograder.judge.own_players import end, start
 
 SECONDS = 60
 """More than any exercise's solution takes, notebook and imports included."""
@@ -27,22 +23,13 @@ def is_the_learners_fault(broken: Sequence[str], exercise: str, seed: int, secon
 
 
 def _passes(asked: str, seconds: float) -> bool:
-    player = subprocess.Popen(
-        [sys.executable, "-P", "-m", _PLAYER],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,  # the seed stands in no list of processes
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    player = start(_PLAYER)
     try:
         player.communicate(asked.encode(), timeout=seconds)
     except subprocess.TimeoutExpired:
         return False
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(player.pid, signal.SIGKILL)
-        player.wait()
+        end(player)
     return player.returncode == 0
 
 

@@ -18,11 +18,11 @@ def player_that(monkeypatch, *sources: str) -> Player:
     """One whose process is the first of these programs, and after it has failed the next."""
     left = list(sources)
 
-    def started() -> subprocess.Popen:
+    def started(module: str, stdout: int) -> subprocess.Popen:
         run = [sys.executable, "-c", left.pop(0)]
         return subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
 
-    monkeypatch.setattr(play_forms, "_started", started)
+    monkeypatch.setattr(play_forms, "start", started)
     return Player()
 
 
@@ -50,8 +50,8 @@ def test_a_player_that_fails_names_nothing_and_the_next_is_asked_again(monkeypat
 def test_no_process_is_started_where_no_form_could_explain_what_was_lost(monkeypatch):
     monkeypatch.setattr(play_forms, "_player", player_that(monkeypatch))
     exercise = find("streams.honest_time").outline
-    assert explained_by_play(exercise, 5, ["errors", "pace"], {"errors": ["1:ab"], "pace": ["1:ab"]}) == {}
-    assert explained_by_play(exercise, 5, [], {}) == {}
+    assert explained_by_play(exercise, 5, ["errors", "pace"], {"errors": ["1:ab"], "pace": ["1:ab"]}, 30) == {}
+    assert explained_by_play(exercise, 5, [], {}, 30) == {}
 
 
 def test_a_key_is_told_as_its_misconception(monkeypatch):
@@ -60,7 +60,7 @@ def test_a_key_is_told_as_its_misconception(monkeypatch):
         exercise = find("streams.honest_time").outline
         everything = [criterion.name for criterion in exercise.criteria]
         own = {name: ["1:ab"] for name in ("device_time", "earlier", "cold", "median", "waits", "stream")}
-        told = explained_by_play(exercise, 5, everything, own)
+        told = explained_by_play(exercise, 5, everything, own, 30)
         assert told["device_time"].key == "launch_timed" and told["device_time"].says.startswith("You ")
 
 
