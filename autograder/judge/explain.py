@@ -13,7 +13,7 @@ from autograder.core.exercise import Case, Exercise, Failure
 from autograder.core.layout import ROOT
 from autograder.judge.facts import MOST_BYTES, Fact
 from autograder.misconceptions.corpus import Attempt
-from autograder.misconceptions.forms import as_function, forms, lost_by_itself
+from autograder.misconceptions.forms import as_function, forms, lost_by_itself, worth_asking
 from autograder.misconceptions.match import RIGHT, Played, named
 from autograder.misconceptions.sentences import Misconception, misconceptions_of
 from autograder.protocol import wire
@@ -78,11 +78,8 @@ def explained(exercise: Exercise, draw: list[tuple[Case, dict]], lost: Collectio
     function = exercise.name.partition(".")[2]
     given = [_Answered(case, evidence, list(exercise.facts(case, evidence))) for case, evidence in draw]
     mine = _played(exercise, given)
-    its = [
-        (one.says, _form_played(exercise, given, one))
-        for one in forms(_chapter(exercise), function)
-        if {*one.loses} <= {*lost}
-    ]
+    asked = worth_asking(exercise, forms(_chapter(exercise), function), lost, mine.lost)
+    its = [(one.says, _form_played(exercise, given, one)) for one in asked]
     keys = named(mine, [(key, form) for key, form in its if form is not None])
     said = misconceptions_of(exercise.name) if keys else {}
     return {criterion: said[key] for criterion, key in keys.items()}

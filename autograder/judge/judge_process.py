@@ -121,7 +121,7 @@ def _judged(judge: InProcessJudge, message: Judge) -> Found | Broke:
 
 def _explained(judge: InProcessJudge, message: Explain) -> Explained:
     with suppress(Exception):  # evidence is a learner's: of what cannot be read nothing is told
-        return Explained(judge.explain(message.lost), judge.facts)
+        return Explained(judge.explain(message.lost), judge.facts if message.play else {})
     return Explained({})
 
 

@@ -159,7 +159,7 @@ class SubprocessJudge:
     def explain(self, lost: list[str], seconds: float) -> dict[str, Misconception]:
         """Once all is judged: why these criteria were not earned, where that is certain. Nothing where it cannot be told in time."""
         with suppress(JudgingStopped):
-            told = self._ask(Explain(lost))
+            told = self._ask(Explain(lost, play=seconds > 0))
             return explained_by_play(self.outline, self.seed, lost, told.facts, seconds) if told.facts else told.named
         return {}
 

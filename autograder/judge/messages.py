@@ -36,9 +36,10 @@ class Judge(msgspec.Struct, tag="judge"):
 
 
 class Explain(msgspec.Struct, tag="explain"):
-    """All is judged: say why these criteria were not earned."""
+    """All is judged: say why these criteria were not earned. ``play``: whether forms may be played to tell."""
 
     lost: list[str]
+    play: bool
 
 
 class Case(msgspec.Struct, tag="case"):

@@ -144,7 +144,6 @@ def _broker_for(case: Case) -> "CollectiveBroker | None":
     return CollectiveBroker(case.ranks, case.network, tuple(tuple(map(wire.encode, own)) for own in pieces))
 
 
-_OR = ", or the hidden test is wrong."
 _NOT_ASKED_FOR = f"What came back could not be judged ({{}}): it is not what this exercise asks for{OR_THE_TEST}"
 _SCENARIO_FAULT = (
     "The hidden test stopped at no line of the notebook ({}): the function gave what the test cannot take" + OR_THE_TEST
