@@ -21,6 +21,7 @@ from autograder.judge.referee import observed_here, play_here
 from autograder.judge.session import Session
 from autograder.misconceptions.corpus import CORPUS, Attempt, read_corpus
 from autograder.misconceptions.sentences import MISCONCEPTIONS, Said, read_misconceptions
+from autograder.misconceptions.told import with_names
 from autograder.notebooks.cells import cell_of, exercises_of
 from autograder.notebooks.in_process import run_cell, run_notebook
 from autograder.runner.scenario_runner import run_case
@@ -137,7 +138,9 @@ class AuthoredExercise:
 
         Of an exercise whose judge asks the function itself; of another see :meth:`observed`.
         """
-        return self._played(source, seed).explained()
+        played = self._played(source, seed)
+        named = played.explanation().named
+        return with_names(played.verdict(), named) if named else None
 
     def observed(self, source: str, seed: int) -> Observed:
         """Facts of what a ``run.py`` called with ``source`` in the solution cell."""

@@ -81,6 +81,7 @@ def _add_of_the_repository(commands) -> None:
     similar = commands.add_parser("similar", help="which submissions have code in common")
     similar.add_argument("assignment")
     similar.add_argument("--least", type=float, default=0.7, help="part of a cell's code, 0 to 1 (default: 0.7)")
+    _add_explain(commands)
     _add_report(commands)
     downloads = commands.add_parser("downloads", help="write the notebooks and wheels that the site offers to learners")
     downloads.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the edition's, in _build)")
@@ -103,6 +104,18 @@ def _add_grade(commands) -> None:
     grade.add_argument("--jobs", type=at_least(1), default=_cores(), help="worker processes (default: one a core)")
     grade.add_argument("--students", default="*", help="glob of student ids (default: all)")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask cluster, instead of --jobs")
+
+
+def _add_explain(commands) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="name the misconceptions of a graded class in functions that work on a device",
+        description="Plays known wrong functions with the cases that each submission lost, about half a second of processor "
+        "time for each function, and writes the misconceptions that explain it into ledger and graded notebooks. No score "
+        "changes. Interrupted, it goes on where it stopped.",
+    )
+    explain.add_argument("assignment")
+    explain.add_argument("--jobs", type=at_least(1), default=_cores(), help="processes at once (default: one a core)")
 
 
 def _add_report(commands) -> None:
@@ -290,6 +303,12 @@ def _similar(options: argparse.Namespace) -> int:
     from autograder.grading.similar import run
 
     return run(_course(), options.assignment, options.least)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from autograder.grading.explain import run
+
+    return run(_course(), options.assignment, options.jobs)
 
 
 def _report(options: argparse.Namespace) -> int:

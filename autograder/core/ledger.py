@@ -18,6 +18,17 @@ from autograder.core.verdict import Verdict
 NOT_GRADED = "not graded"
 
 
+@dataclass(frozen=True)
+class Unexplained:
+    """What a function lost, kept so that known wrong ones can be played with the same cases later, and name the misconception.
+
+    ``seed``: of the draw. ``facts``: see :class:`autograder.judge.observed.Observed`.
+    """
+
+    seed: int
+    facts: dict[str, list[str]]
+
+
 @dataclass
 class Entry:
     """One submission. ``state``: ``running``, ``graded`` or ``failed``.
@@ -28,7 +39,8 @@ class Entry:
     instructor about what happened on the way; ``incidents`` are for the instructor. ``flags``: places in the code that a
     person should look at; they cost nothing. ``broken`` says which judge or scenario failed and where, so that points may
     have been denied that were due; ``tracebacks``, of such judges, are for the exercise's author.
-    ``handed_in``: the digest of what was graded, by which a change is noticed whatever its time says.
+    ``handed_in``: the digest of what was graded, by which a change is noticed whatever its time says. ``unexplained``, by
+    grade_id: where known wrong functions could name a misconception and were not played.
     """
 
     assignment: str
@@ -42,16 +54,20 @@ class Entry:
     broken: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
     handed_in: str = ""
+    unexplained: dict[str, Unexplained] = field(default_factory=dict)
 
     def to_dict(self) -> dict:
         verdicts = {grade_id: verdict.to_dict() for grade_id, verdict in self.verdicts.items()}
-        return {**self.__dict__, "verdicts": verdicts, "flags": [asdict(flag) for flag in self.flags]}
+        unexplained = {grade_id: asdict(one) for grade_id, one in self.unexplained.items()}
+        flags = [asdict(flag) for flag in self.flags]
+        return {**self.__dict__, "verdicts": verdicts, "flags": flags, "unexplained": unexplained}
 
     @classmethod
     def from_dict(cls, data: dict) -> "Entry":
         verdicts = {grade_id: Verdict.from_dict(verdict) for grade_id, verdict in data["verdicts"].items()}
         flags = [Flag(**flag) for flag in data.get("flags", [])]
-        return cls(**{**data, "verdicts": verdicts, "flags": flags})
+        unexplained = {grade_id: Unexplained(**one) for grade_id, one in data.get("unexplained", {}).items()}
+        return cls(**{**data, "verdicts": verdicts, "flags": flags, "unexplained": unexplained})
 
 
 class Ledger:

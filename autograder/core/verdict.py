@@ -43,6 +43,11 @@ class Verdict:
     def max_score(self) -> float:
         return sum(line.points for line in self.lines)
 
+    @property
+    def lost(self) -> list[str]:
+        """The criteria that were not earned, but for those that this machine cannot decide."""
+        return [line.criterion for line in self.lines if line.status == "lost"]
+
     def to_dict(self) -> dict:
         return {"exercise": self.exercise, "lines": [asdict(line) for line in self.lines]}
 

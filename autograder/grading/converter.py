@@ -96,4 +96,5 @@ def _graded(student: str, entry: Entry | None, ending: str, seconds: float) -> G
         entry.notes[0] if entry.notes else "",
         seconds,
         tuple(entry.broken),
+        unexplained=len(entry.unexplained),
     )

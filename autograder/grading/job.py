@@ -33,7 +33,7 @@ class Graded:
     places in its code that a person should look at; ``broken`` are its
     sentences about judges and scenarios; ``remark`` is its first note or the reason of a failure.
     ``seconds`` is wall time. ``why`` it was graded again, empty for the first time; ``moved``: penalties for late work that
-    are other ones now.
+    are other ones now. ``unexplained``: functions of which ``autograder explain`` may say more.
     """
 
     student: str
@@ -48,3 +48,4 @@ class Graded:
     broken: tuple[str, ...] = ()
     why: str = ""
     moved: tuple[str, ...] = ()
+    unexplained: int = 0

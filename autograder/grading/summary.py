@@ -25,7 +25,7 @@ def summary(results: list[Graded], seconds: float) -> str:
         lines += _named(heading, (r for r in graded if r.outcome == outcome))
     lines += _named("suspicious (see incidents in the ledger)", (r for r in graded if r.suspicious))
     lines += _named(_TO_LOOK_AT, (r for r in graded if r.flagged))
-    lines += _broken(graded)
+    lines += _broken(graded) + _unexplained(graded)
     for why in sorted({r.why for r in graded if r.why}):
         lines += _named(f"graded again: {why}", (r for r in graded if r.why == why))
     lines += [f"  {printable(r.student)}: {sentence}" for r in results for sentence in r.moved]
@@ -46,6 +46,12 @@ def _broken(graded: list[Graded]) -> list[str]:
         for place, some in by_place.items()
         for line in _named(f"BROKEN HIDDEN TEST, points may be due: {place}", some)
     ]
+
+
+def _unexplained(graded: list[Graded]) -> list[str]:
+    if not (functions := sum(result.unexplained for result in graded)):
+        return []
+    return [f"  functions in which a misconception may be named: {functions} (python -m autograder explain ASSIGNMENT)"]
 
 
 def _named(heading: str, results: Iterable[Graded]) -> list[str]:

@@ -6,14 +6,12 @@ import signal
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from autograder.core.exercise import Case, Exercise, Failure
-from autograder.core.layout import ROOT
 from autograder.judge.facts import MOST_BYTES, Fact
 from autograder.misconceptions.corpus import Attempt
-from autograder.misconceptions.forms import as_function, forms, lost_by_itself, worth_asking
+from autograder.misconceptions.forms import as_function, chapter_of, forms_to_ask, lost_by_itself
 from autograder.misconceptions.match import RIGHT, Played, named
 from autograder.misconceptions.sentences import Misconception, misconceptions_of
 from autograder.protocol import wire
@@ -75,18 +73,13 @@ def explained(exercise: Exercise, draw: list[tuple[Case, dict]], lost: Collectio
     """
     if any("answers" not in evidence or evidence.get("background") for _, evidence in draw):
         return {}
-    function = exercise.name.partition(".")[2]
     given = [_Answered(case, evidence, list(exercise.facts(case, evidence))) for case, evidence in draw]
     mine = _played(exercise, given)
-    asked = worth_asking(exercise, forms(_chapter(exercise), function), lost, mine.lost)
+    asked = forms_to_ask(exercise, lost, mine.lost)
     its = [(one.says, _form_played(exercise, given, one)) for one in asked]
     keys = named(mine, [(key, form) for key, form in its if form is not None])
     said = misconceptions_of(exercise.name) if keys else {}
     return {criterion: said[key] for criterion, key in keys.items()}
-
-
-def _chapter(exercise: Exercise) -> Path:
-    return ROOT / "exercises" / exercise.name.partition(".")[0]
 
 
 def _played(exercise: Exercise, given: list[_Answered]) -> Played:
@@ -116,7 +109,7 @@ def _form_played(exercise: Exercise, mine: list[_Answered], form: Attempt) -> Pl
     order = sorted(mine, key=lambda one: one.criterion not in itself)
     try:
         with _at_most(SECONDS_A_FORM), _silent():
-            function = as_function(form, _chapter(exercise), _libraries(mine[0].case))
+            function = as_function(form, chapter_of(exercise), _libraries(mine[0].case))
             for own in order:
                 if own.criterion in itself and not _answers_alike(exercise, function, own):
                     return None

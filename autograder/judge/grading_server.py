@@ -10,10 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from autograder.core.ledger import Unexplained
 from autograder.core.verdict import Verdict
 from autograder.judge.judge_server import SubprocessJudge, judge_server
+from autograder.judge.play_forms import explained_by_play
 from autograder.judge.second_opinion import is_the_learners_fault
 from autograder.judge.session import Session, background_work_problem, without_doubt
+from autograder.misconceptions.told import with_names
 from autograder.protocol.channel import (
     MOST_NOTICED,
     Begin,
@@ -107,19 +110,25 @@ class GradingServer:
         self.broken += session.broken
         return session.verdict()
 
-    def explained(self, seconds: float) -> Iterator[tuple[str, Verdict]]:
+    def explained(self, seconds: float) -> Iterator[tuple[Verdict, Unexplained | None]]:
         """Of each exercise that lost points by misconceptions that can be named its verdict, with them.
 
         To be asked for when the kernel is gone: nothing of it, not even the time that it takes, is to be seen from there.
-        ``seconds``: how long forms may be played, of all exercises together.
+        ``seconds``: how long forms may be played, of all exercises together. Where that is over, the verdict comes as it was,
+        with what is needed to play them later.
         """
         until = time.monotonic() + seconds
         while self._unexplained:
             session, judge = self._unexplained.pop(0)
-            verdict = session.explained(until - time.monotonic())
+            verdict, why = session.verdict(), session.explanation()
             judge.close()
-            if verdict is not None:
-                yield session.exercise.name, verdict
+            named, left = why.named, until - time.monotonic()
+            if why.facts and left <= 0:
+                yield verdict, Unexplained(judge.seed, why.facts)
+            elif why.facts:
+                named = explained_by_play(session.exercise, judge.seed, verdict.lost, why.facts, left)
+            if named:
+                yield with_names(verdict, named), None
 
     def _keep_or_end(self, session: Session, by_its_answers: bool) -> None:
         """A judge stays that may be asked why what it judged cost points: not where something else did."""

@@ -33,7 +33,7 @@ from autograder.judge.messages import (
     to_judge,
 )
 from autograder.judge.referee import InProcessJudge
-from autograder.judge.session import JudgingStopped
+from autograder.judge.session import Explanation, JudgingStopped
 from autograder.protocol.channel import MAX_FRAME_BYTES, send
 from autograder.protocol.event_sink import MAX_EVENT_BYTES
 from autograder.protocol.rank_sockets import send_sockets
@@ -121,8 +121,8 @@ def _judged(judge: InProcessJudge, message: Judge) -> Found | Broke:
 
 def _explained(judge: InProcessJudge, message: Explain) -> Explained:
     with suppress(Exception):  # evidence is a learner's: of what cannot be read nothing is told
-        return Explained(judge.explain(message.lost), judge.facts if message.play else {})
-    return Explained({})
+        return Explained(judge.explain(message.lost))
+    return Explained(Explanation())
 
 
 def _within(cpu_seconds: float, seconds: float, work: Callable[..., T], *arguments: Any) -> T:

@@ -34,9 +34,7 @@ from autograder.judge.messages import (
     Next,
     from_judge,
 )
-from autograder.judge.play_forms import explained_by_play
-from autograder.judge.session import CaseResult, JudgingStopped, OpenCase
-from autograder.misconceptions.sentences import Misconception
+from autograder.judge.session import CaseResult, Explanation, JudgingStopped, OpenCase
 from autograder.protocol.channel import send
 from autograder.protocol.rank_sockets import receive_sockets
 
@@ -156,12 +154,11 @@ class SubprocessJudge:
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult:
         return self._ask(Judge(data, events)).result
 
-    def explain(self, lost: list[str], seconds: float) -> dict[str, Misconception]:
-        """Once all is judged: why these criteria were not earned, where that is certain. Nothing where it cannot be told in time."""
+    def explain(self, lost: list[str]) -> Explanation:
+        """Nothing where the process has ended: it is no grade."""
         with suppress(JudgingStopped):
-            told = self._ask(Explain(lost, play=seconds > 0))
-            return explained_by_play(self.outline, self.seed, lost, told.facts, seconds) if told.facts else told.named
-        return {}
+            return self._ask(Explain(lost)).why
+        return Explanation()
 
     def close(self) -> None:
         self._connection.close()

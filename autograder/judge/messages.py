@@ -3,8 +3,7 @@
 import msgspec
 
 from autograder.core.exercise import Outline
-from autograder.judge.session import CaseResult, OpenCase
-from autograder.misconceptions.sentences import Misconception
+from autograder.judge.session import CaseResult, Explanation, OpenCase
 
 REQUEST_BYTES = 256
 """Of a request for a judge, ``<seed> <exercise>``, filled up with spaces."""
@@ -36,10 +35,9 @@ class Judge(msgspec.Struct, tag="judge"):
 
 
 class Explain(msgspec.Struct, tag="explain"):
-    """All is judged: say why these criteria were not earned. ``play``: whether forms may be played to tell."""
+    """All is judged: say why these criteria were not earned."""
 
     lost: list[str]
-    play: bool
 
 
 class Case(msgspec.Struct, tag="case"):
@@ -51,10 +49,7 @@ class Found(msgspec.Struct, tag="found"):
 
 
 class Explained(msgspec.Struct, tag="explained"):
-    """By criterion. ``facts``: where forms have to be played to tell, what this function's own are."""
-
-    named: dict[str, Misconception]
-    facts: dict[str, list[str]] = {}
+    why: Explanation
 
 
 class Broke(msgspec.Struct, tag="broke"):

@@ -28,6 +28,8 @@ class Observed:
     def __init__(self, numbers: Iterable[int] | None = None) -> None:
         self._numbers = iter(count(1) if numbers is None else numbers)
         self._lost: deque[tuple[int, bytes, list[Failure]]] = deque()
+        self.lost: set[str] = set()
+        """The criteria that it saw lost."""
         self._facts: dict[str, list[str]] = defaultdict(list)
         self._bytes = 0
         self.over: set[int] = set()
@@ -44,6 +46,7 @@ class Observed:
             self.over.add(number)
             if result.lost and self._keep(len(data)):
                 self._lost.append((number, data, result.lost))
+                self.lost |= {failure.criterion for failure in result.lost}
 
     def _keep(self, size: int) -> bool:
         self._bytes += size

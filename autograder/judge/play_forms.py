@@ -7,18 +7,20 @@ import atexit
 import select
 import subprocess
 import threading
+from collections.abc import Callable
 
 import msgspec
 
 from autograder.core.exercise import Outline
-from autograder.core.layout import ROOT
 from autograder.judge.own_players import end, start
-from autograder.misconceptions.forms import forms, worth_asking
+from autograder.misconceptions.forms import forms_to_ask
 from autograder.misconceptions.sentences import Misconception, misconceptions_of
 
 SECONDS = 30
 """Of the clock, for one function. Who waits longer is told what everyone is who lost the same."""
 _PLAYER = "autograder.selfcheck.own_forms"
+Names = Callable[["Request", float], dict[str, str]]
+"""By criterion the key of a misconception."""
 
 
 class Request(msgspec.Struct):
@@ -31,14 +33,21 @@ class Request(msgspec.Struct):
 
 
 def explained_by_play(
-    exercise: Outline, seed: int, lost: list[str], facts: dict[str, list[str]], seconds: float
+    exercise: Outline,
+    seed: int,
+    lost: list[str],
+    facts: dict[str, list[str]],
+    seconds: float,
+    names: Names | None = None,
 ) -> dict[str, Misconception]:
-    """As :func:`autograder.judge.explain.explained`; nothing where no form could explain it, or the player fails: it is no grade."""
-    chapter, _, function = exercise.name.partition(".")
-    asked = worth_asking(exercise, forms(ROOT / "exercises" / chapter, function), lost, facts.keys())
-    if not asked or seconds <= 0:
+    """As :func:`autograder.judge.explain.explained`; nothing where no form could explain it, or the player fails: it is no grade.
+
+    ``names``: who answers a request in so many seconds (default: the player of this process).
+    """
+    asked = [form.name for form in forms_to_ask(exercise, lost, facts.keys())]
+    if not asked:
         return {}
-    keys = _player.names(Request(exercise.name, seed, [form.name for form in asked], facts), min(seconds, SECONDS))
+    keys = (names or _player.names)(Request(exercise.name, seed, asked, facts), min(seconds, SECONDS))
     said = misconceptions_of(exercise.name) if keys else {}
     return {criterion: said[key] for criterion, key in keys.items()}
 

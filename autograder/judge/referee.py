@@ -1,6 +1,5 @@
 """The referee, which grades one exercise: draws cases, takes what the kernel returned of each, scores it. It runs no learner code."""
 
-import math
 import os
 import traceback
 from collections import deque
@@ -19,8 +18,16 @@ from autograder.judge.event_log import disagreement, input_addresses, notes
 from autograder.judge.expect import is_written, raised_problem
 from autograder.judge.explain import ToExplain
 from autograder.judge.observed import Observed
-from autograder.judge.session import OR_THE_TEST, CaseResult, JudgingStopped, OpenCase, Session, background_work_problem
-from autograder.misconceptions.sentences import Misconception
+from autograder.judge.session import (
+    OR_THE_TEST,
+    CaseResult,
+    Explanation,
+    JudgingStopped,
+    OpenCase,
+    Session,
+    background_work_problem,
+)
+from autograder.misconceptions.forms import forms_to_ask
 from autograder.protocol import wire
 from autograder.protocol.event_sink import sending_events
 from autograder.protocol.rank_sockets import use_sockets
@@ -74,14 +81,12 @@ class InProcessJudge:
         self.observed.add(data, result)
         return result
 
-    def explain(self, lost: Collection[str], seconds: float = math.inf) -> dict[str, Misconception]:
-        """Why these criteria were not earned, by criterion: see :func:`autograder.judge.explain.explained`, which has bounds of its own."""
-        return self._to_explain.explained(lost)
-
-    @property
-    def facts(self) -> dict[str, list[str]]:
-        """Of what a ``run.py`` called, those by which its forms are known again; empty where nothing is certain."""
-        return self.observed.facts if self.observed.whole and not self.exercise.facts else {}
+    def explain(self, lost: Collection[str]) -> Explanation:
+        """Where a ``run.py`` calls the function its facts, if forms of it could explain all that was lost."""
+        if self.exercise.facts:
+            return Explanation(self._to_explain.explained(lost))
+        certain = self.observed.whole and forms_to_ask(self.exercise, lost, self.observed.lost)
+        return Explanation(facts=self.observed.facts) if certain else Explanation()
 
     def _to_be_judged(self, case: Case, data: bytes, events: list[bytes]) -> dict | CaseResult:
         """The evidence, or what is lost where there is nothing in it that the exercise's own judge could look at."""

@@ -1,11 +1,10 @@
 """A session: one exercise of one submission, case by case. What judges its evidence may be another process."""
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from autograder.core.exercise import Failure, NotGradable, Outline
-from autograder.core.verdict import Line, Scorecard, Verdict
+from autograder.core.verdict import Scorecard, Verdict
 from autograder.judge.event_log import EventLog
 from autograder.misconceptions.sentences import Misconception
 
@@ -37,6 +36,18 @@ class CaseResult:
     tracebacks: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why criteria were lost: ``named``, the misconception of each where that is certain.
+
+    ``facts``: where known wrong functions would have to be played to tell, what this function's own are; see
+    :class:`autograder.judge.observed.Observed`.
+    """
+
+    named: dict[str, Misconception] = field(default_factory=dict)
+    facts: dict[str, list[str]] = field(default_factory=dict)
+
+
 class JudgingStopped(Exception):
     """The hidden tests cannot go on: the reason, and a traceback where the exercise's own code failed."""
 
@@ -58,8 +69,8 @@ class CaseJudge(Protocol):
 
     def judge(self, data: bytes, events: list[bytes]) -> CaseResult: ...
 
-    def explain(self, lost: list[str], seconds: float) -> dict[str, Misconception]:
-        """Once all is judged: why these criteria were not earned, where that is certain, and found in so many seconds."""
+    def explain(self, lost: list[str]) -> Explanation:
+        """Once all is judged: why these criteria were not earned."""
 
 
 @dataclass(frozen=True)
@@ -173,11 +184,9 @@ class Session:
             self.abandon("The hidden tests of this exercise did not run to their end.")
         return self._scorecard.verdict()
 
-    def explained(self, seconds: float = math.inf) -> Verdict | None:
-        """The verdict with the misconceptions by which points were lost; None where none can be named. After the last case."""
-        verdict = self._scorecard.verdict()
-        named = self._judge.explain([line.criterion for line in verdict.lines if line.status == "lost"], seconds)
-        return _with_names(verdict, named) if named else None
+    def explanation(self) -> Explanation:
+        """Why points were lost. After the last case."""
+        return self._judge.explain(self._scorecard.verdict().lost)
 
     def _stop(self, why: JudgingStopped) -> None:
         self.finished = self.stopped = True
@@ -202,14 +211,3 @@ def without_doubt(verdict: Verdict) -> Verdict:
     surely = f": the course's own `{function}` passes this very test."
     lines = tuple(replace(line, message=line.message.replace(OR_THE_TEST, surely)) for line in verdict.lines)
     return replace(verdict, lines=lines)
-
-
-def _with_names(verdict: Verdict, named: dict[str, Misconception]) -> Verdict:
-    """With each lost criterion's misconception in the place of its own sentence, where one is ``named``."""
-    return replace(verdict, lines=tuple(_with_name(line, named.get(line.criterion)) for line in verdict.lines))
-
-
-def _with_name(line: Line, one: Misconception | None) -> Line:
-    if one is None or line.status != "lost":
-        return line
-    return replace(line, message=one.says, misconception=one.key, read=one.read)

@@ -15,7 +15,7 @@ from symtable import symtable
 from typing import Any, NoReturn
 
 from autograder.core.exercise import Outline
-from autograder.core.layout import NOTEBOOK
+from autograder.core.layout import NOTEBOOK, ROOT
 from autograder.misconceptions.corpus import CORPUS, Attempt, attempts_at
 from autograder.protocol.absent import absent, missing
 
@@ -30,6 +30,16 @@ def lost_by_itself(exercise: Outline, form: Attempt) -> set[str]:
     """The criteria that a form loses by what it does: of others, which require one of these, nobody knows."""
     requires = {criterion.name: criterion.requires for criterion in exercise.criteria}
     return {name for name in form.loses if not {*form.loses} & {*requires[name]}}
+
+
+def chapter_of(exercise: Outline) -> Path:
+    """The folder of its chapter."""
+    return ROOT / "exercises" / exercise.name.partition(".")[0]
+
+
+def forms_to_ask(exercise: Outline, lost: Collection[str], own: Collection[str]) -> list[Attempt]:
+    """Those of its corpus that are :func:`worth_asking`."""
+    return worth_asking(exercise, forms(chapter_of(exercise), exercise.name.partition(".")[2]), lost, own)
 
 
 def worth_asking(exercise: Outline, forms: list[Attempt], lost: Collection[str], own: Collection[str]) -> list[Attempt]:

@@ -6,7 +6,7 @@ from nbgrader.preprocessors import Execute
 from traitlets import default
 
 from autograder.core.flag import Flag
-from autograder.core.ledger import Ledger
+from autograder.core.ledger import Ledger, Unexplained
 from autograder.core.verdict import Verdict
 from autograder.flags.noticed import with_noticed
 from autograder.intake.graded_form import why_not_graded
@@ -18,7 +18,9 @@ class ExecuteGraded(RunGraded, Execute):
 
     @default("play_seconds")
     def _play_seconds_of_a_class(self) -> int:
-        """Half a second of processor time for each function that lost points is nothing to one learner, and much for a class."""
+        """Half a second of processor time for each function that lost points is nothing to one learner, and much for a class:
+        ``autograder explain`` plays them when it is graded.
+        """
         return 0
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict, km=None):
@@ -43,6 +45,10 @@ class LedgerSheet:
             entry.verdicts[grade_id] = verdict
 
     explain = record
+
+    def keep(self, grade_id: str, unexplained: Unexplained) -> None:
+        with self._ledger.entry(self._resources) as entry:
+            entry.unexplained[grade_id] = unexplained
 
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]

@@ -16,6 +16,7 @@ from traitlets import Bool, Enum, Integer
 
 from autograder.core.flag import Flag
 from autograder.core.hidden_region import named_exercise
+from autograder.core.ledger import Unexplained
 from autograder.core.report import as_html, as_text
 from autograder.core.verdict import Verdict
 from autograder.flags.noticed import flags_of_noticed
@@ -43,6 +44,9 @@ class Sheet(Protocol):
 
     def explain(self, grade_id: str, verdict: Verdict) -> None:
         """The same points, with the misconceptions by which some were lost; after all that is recorded."""
+
+    def keep(self, grade_id: str, unexplained: Unexplained) -> None:
+        """What is needed to name such a misconception later."""
 
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]
@@ -73,7 +77,7 @@ class RunGraded(ExecutePreprocessor):
     play_seconds = Integer(
         60,
         help="Seconds that forms of misconceptions may be played after a submission, to name those that cost a point of a "
-        "function which a run.py calls; 0: no form is played.",
+        "function which a run.py calls; 0: none is played now, and what is needed for it is kept.",
     ).tag(config=True)
     cell_output_bytes = Integer(256 * 1024, help="Bytes of output kept for each cell.").tag(config=True)
     output_bytes = Integer(8 * 1024**2, help="Bytes of output kept for a whole submission.").tag(config=True)
@@ -308,18 +312,23 @@ class RunGraded(ExecutePreprocessor):
 
     def _explain(self) -> None:
         """The kernel is gone: name the misconceptions by which points were lost."""
-        for exercise, verdict in self._server.explained(self.play_seconds):
-            cell = self._graded[exercise]
-            self._sheet.explain(cell.metadata["nbgrader"]["grade_id"], verdict)
-            _show(cell, verdict)
+        for verdict, unexplained in self._server.explained(self.play_seconds):
+            cell = self._graded[verdict.exercise]
+            grade_id = cell.metadata["nbgrader"]["grade_id"]
+            if unexplained:
+                self._sheet.keep(grade_id, unexplained)
+            else:
+                self._sheet.explain(grade_id, verdict)
+                show(cell, verdict)
 
     def _record(self, cell: NotebookNode, exercise: str, verdict: Verdict) -> None:
         self._graded[exercise] = cell
         self._sheet.record(cell.metadata["nbgrader"]["grade_id"], verdict)
-        _show(cell, verdict)
+        show(cell, verdict)
 
 
-def _show(cell: NotebookNode, verdict: Verdict) -> None:
+def show(cell: NotebookNode, verdict: Verdict) -> None:
+    """What a graded cell puts out: its verdict, and nothing of the kernel's."""
     data = {"text/plain": as_text(verdict), "text/html": as_html(verdict)}
     cell.outputs = [new_output("display_data", data=data, metadata={"autograder": "verdict"})]
 

@@ -10,6 +10,7 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
 from autograder.core.flag import Flag
+from autograder.core.ledger import Unexplained
 from autograder.core.marks import Mark, Marks
 from autograder.core.printable import visible
 from autograder.core.report import reasons
@@ -72,6 +73,9 @@ class _Sheet:
 
     def explain(self, grade_id: str, verdict: Verdict) -> None:
         self._marked.verdicts[self._marked.chapter.functions[grade_id]] = verdict
+
+    def keep(self, grade_id: str, unexplained: Unexplained) -> None:
+        """There is no later."""
 
     def leave(
         self, outcome: str, incidents: list[str], broken: list[str], tracebacks: list[str], flags: list[Flag]

@@ -48,12 +48,12 @@ def _files(group: Group, student: str) -> dict[str, int]:
 
 
 def _without_cases(entry: dict) -> dict:
-    """An entry without the sentences, which may name the shape of a random case."""
+    """An entry without the sentences and facts, which tell of random cases."""
     verdicts = {
         grade_id: [(line["criterion"], line["status"]) for line in verdict["lines"]]
         for grade_id, verdict in entry["verdicts"].items()
     }
-    return {**entry, "verdicts": verdicts}
+    return {**entry, "verdicts": verdicts, "unexplained": [*entry["unexplained"]]}
 
 
 def test_the_summary_names_who_crashed_and_who_timed_out(graded):

@@ -47,3 +47,8 @@ def test_a_long_list_of_names_is_cut():
 
 def test_a_run_that_graded_nothing_claims_no_pace():
     assert summary([Graded("ada", "skipped")], 1.0).startswith("graded: 0 of 1 submissions\n")
+
+
+def test_what_explain_may_name_is_counted_over_the_class():
+    text = summary([Graded("ada", "graded", unexplained=2), Graded("bob", "graded", unexplained=1)], 1.0)
+    assert "functions in which a misconception may be named: 3 (python -m autograder explain ASSIGNMENT)" in text

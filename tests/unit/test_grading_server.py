@@ -121,8 +121,11 @@ def graded(server: GradingServer, source: str, **stopped) -> Verdict:
 
 def test_a_lost_criterion_is_explained_when_it_is_asked_for_and_once(server):
     before = graded(server, LENIENT)
-    ((exercise, after),) = server.explained(10)
-    assert exercise == "hierarchy.sectors" and (after.score, after.max_score) == (before.score, before.max_score)
+    ((after, unexplained),) = server.explained(10)
+    assert (after.exercise, unexplained) == ("hierarchy.sectors", None) and (after.score, after.max_score) == (
+        before.score,
+        before.max_score,
+    )
     (was,), (line,) = ([line for line in verdict.lines if line.status == "lost"] for verdict in (before, after))
     assert (was.misconception, line.misconception) == ("", "misaligned_let_through")
     assert line.message.startswith("You let a misaligned address through.") and line.read == "A warp asks for sectors"

@@ -62,9 +62,3 @@ def test_a_key_is_told_as_its_misconception(monkeypatch):
         own = {name: ["1:ab"] for name in ("device_time", "earlier", "cold", "median", "waits", "stream")}
         told = explained_by_play(exercise, 5, everything, own, 30)
         assert told["device_time"].key == "launch_timed" and told["device_time"].says.startswith("You ")
-
-
-def test_no_process_is_started_when_the_time_is_over(monkeypatch):
-    monkeypatch.setattr(play_forms, "_player", player_that(monkeypatch))
-    exercise = find("streams.honest_time").outline
-    assert explained_by_play(exercise, 5, ["errors"], {"errors": ["1:ab"]}, seconds=-1) == {}
