@@ -6,7 +6,6 @@ Grading keeps what that needs in the ledger, so that it may cost its time when e
 import os
 import queue
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,9 +19,12 @@ from autograder.core.exercise import find
 from autograder.core.ledger import Entry, Ledger
 from autograder.core.printable import printable
 from autograder.core.verdict import Verdict
-from autograder.judge.play_forms import SECONDS, Player, Request, explained_by_play
+from autograder.judge.play_forms import Player, Request, explained_by_play
 from autograder.misconceptions.told import with_names
 from autograder.notebooks.run import show
+
+MOST_SECONDS = 300
+"""Of the clock, for one function, on a machine that may be busy: what a form may take of the processor is bound elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _found(entry: Entry, players: Players) -> Iterator[tuple[str, Verdict]]:
     for grade_id, one in entry.unexplained.items():
         verdict = entry.verdicts[grade_id]
         outline = find(verdict.exercise).outline
-        if named := explained_by_play(outline, one.seed, verdict.lost, one.facts, SECONDS, players.names):
+        if named := explained_by_play(outline, one.seed, verdict.lost, one.facts, MOST_SECONDS, players.names):
             yield grade_id, with_names(verdict, named)
 
 
@@ -129,9 +131,9 @@ def _replace(path: Path, text: str) -> None:
 
 def summary(assignment: str, done: list[Told]) -> str:
     """Lines of text."""
-    total = sum((Counter(played=one.played, named=one.named) for one in done), Counter())
-    lines = [f"named: what {total['named']} of {total['played']} functions lost, of {len(done)} submissions"]
-    if total["named"]:
+    named, played = sum(one.named for one in done), sum(one.played for one in done)
+    lines = [f"functions with a misconception that is named now: {named} of {played}, in {len(done)} submissions"]
+    if named:
         lines.append(f"  pages that show it are written again: nbgrader generate_feedback {assignment}")
     held = sorted(printable(one.student) for one in done if one.held)
     return "\n".join(lines + [f"  skipped: a grader has it: {len(held)} ({', '.join(held)})"] * bool(held))

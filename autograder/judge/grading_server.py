@@ -13,7 +13,7 @@ import msgspec
 from autograder.core.ledger import Unexplained
 from autograder.core.verdict import Verdict
 from autograder.judge.judge_server import SubprocessJudge, judge_server
-from autograder.judge.play_forms import explained_by_play
+from autograder.judge.play_forms import SECONDS, explained_by_play
 from autograder.judge.second_opinion import is_the_learners_fault
 from autograder.judge.session import Session, background_work_problem, without_doubt
 from autograder.misconceptions.told import with_names
@@ -126,7 +126,7 @@ class GradingServer:
             if why.facts and left <= 0:
                 yield verdict, Unexplained(judge.seed, why.facts)
             elif why.facts:
-                named = explained_by_play(session.exercise, judge.seed, verdict.lost, why.facts, left)
+                named = explained_by_play(session.exercise, judge.seed, verdict.lost, why.facts, min(left, SECONDS))
             if named:
                 yield with_names(verdict, named), None
 

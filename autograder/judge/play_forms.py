@@ -17,7 +17,7 @@ from autograder.misconceptions.forms import forms_to_ask
 from autograder.misconceptions.sentences import Misconception, misconceptions_of
 
 SECONDS = 30
-"""Of the clock, for one function. Who waits longer is told what everyone is who lost the same."""
+"""Of the clock, for one function, where somebody waits. Who waits longer is told what everyone is who lost the same."""
 _PLAYER = "autograder.selfcheck.own_forms"
 Names = Callable[["Request", float], dict[str, str]]
 """By criterion the key of a misconception."""
@@ -47,7 +47,7 @@ def explained_by_play(
     asked = [form.name for form in forms_to_ask(exercise, lost, facts.keys())]
     if not asked:
         return {}
-    keys = (names or _player.names)(Request(exercise.name, seed, asked, facts), min(seconds, SECONDS))
+    keys = (names or _player.names)(Request(exercise.name, seed, asked, facts), seconds)
     said = misconceptions_of(exercise.name) if keys else {}
     return {criterion: said[key] for criterion, key in keys.items()}
 

@@ -64,11 +64,11 @@ def test_who_is_being_graded_is_left_to_the_next_run(graded, capsys):
         scores = graded.scores("ada")
         assert run(graded) == 0
     said = capsys.readouterr().out
-    assert "named: what 1 of 1 functions lost, of 2 submissions" in said and "1 (bob)" in said
+    assert "named now: 1 of 1, in 2 submissions" in said and "1 (bob)" in said
     assert (lost(graded, "ada"), lost(graded, "bob")) == (["some_layouts_copied"], [""])
     assert entry(graded, "ada").unexplained == {} and graded.scores("ada") == scores
     assert run(graded) == 0
-    assert "named: what 1 of 1 functions lost, of 1 submissions" in capsys.readouterr().out
+    assert "named now: 1 of 1, in 1 submissions" in capsys.readouterr().out
 
 
 def test_the_graded_notebook_and_the_next_feedback_page_say_it(graded):
