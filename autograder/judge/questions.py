@@ -84,6 +84,15 @@ def _of_the_others(case: Questions, given: list[dict]) -> str:
     return kept_and_broken(zip(case.reasons, refused, strict=True), case.raises)
 
 
+def _how_many_right(lost: Callable[[tuple], Any], rows: list[tuple]) -> str:
+    """Of all that is asked for one criterion; nothing of a single call, or where a judge cannot take an answer."""
+    try:
+        right = sum(not lost(row) for row in rows)
+    except Exception:
+        return ""
+    return f"Right in {right} of the {len(rows)} calls for this point." if len(rows) > 1 else ""
+
+
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
     """A judge that loses a case's one criterion at the first wrong answer, for exercises with a ``run.py``.
 
@@ -109,10 +118,11 @@ def _judge(
             return
         stated = getattr(case, "reasons", ())
         reasons = stated or [case.because] * len(questions)
-        for at, (question, answer, because) in enumerate(zip(questions, given, reasons, strict=True)):
-            if found := found_in(case, at, question, answer, because) or (kept and not answer["kept"] and kept):
-                further = _of_the_others(case, given) if stated and found != kept else ""
-                yield Failure(case.criteria[0], f"{found} {further}".rstrip())
-                return
+        rows = list(zip(range(len(questions)), questions, given, reasons, strict=True))
+        lost = lambda row: found_in(case, *row) or (kept and not row[2]["kept"] and kept)
+        if first := next(filter(None, map(lost, rows)), None):
+            further = _of_the_others(case, given) if stated and first != kept else _how_many_right(lost, rows)
+            ended = first if first.endswith((".", "?")) else f"{first}."
+            yield Failure(case.criteria[0], f"{ended} {further}" if further else first)
 
     return judge

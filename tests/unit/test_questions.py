@@ -45,18 +45,39 @@ def test_the_reasons_stay_with_the_referee():
     assert not any(reason in str(case.inputs) for _, reason in REFUSED)
 
 
-def test_an_exception_of_the_functions_is_told_with_what_it_was_called_with():
-    rows = answers(
+RAISED_AT = {"error": {"type": "IndexError", "kinds": ["IndexError"], "message": "no item", "line": "x[9]"}}
+RIGHT, WRONG = {"returned": 1, "kept": True}, {"returned": 2, "kept": True}
+
+
+def _lost(
+    given: list[dict], questions: list, wrong=lambda criterion, question, value: None if value == 1 else "No."
+) -> str:
+    asked = answers(
         (Criterion("values", 1, "values are right"),),
-        lambda sampler: iter([ask("values", [([*range(9)], {"a": 1}), ([], {})])]),
+        lambda sampler: iter([ask("values", questions)]),
         lambda question: question,
-        lambda criterion, question, value: None,
+        wrong,
     )
-    (case,) = rows.cases(Sampler(0))
-    raised = {"error": {"type": "IndexError", "kinds": ["IndexError"], "message": "no item", "line": "x[9]"}}
-    right = {"returned": 1, "kept": True}
-    told = [
-        [one.message for one in rows.judge(case, {"answers": given})] for given in ([raised, right], [right, raised])
-    ]
+    (case,) = asked.cases(Sampler(0))
+    (failure,) = asked.judge(case, {"answers": given})
+    return failure.message
+
+
+def test_an_exception_of_the_functions_is_told_with_what_it_was_called_with():
+    questions = [([*range(9)], {"a": 1}), ([], {})]
     said = "The function raised IndexError at `x[9]`: no item (called with"
-    assert told == [[f"{said} `([0, 1, 2, 3, 4, 5, 6, 7, ...], {{'a': 1}})`)"], [f"{said} `([], {{}})`)"]]
+    right = "Right in 1 of the 2 calls for this point."
+    assert _lost([RAISED_AT, RIGHT], questions) == f"{said} `([0, 1, 2, 3, 4, 5, 6, 7, ...], {{'a': 1}})`). {right}"
+    assert _lost([RIGHT, RAISED_AT], questions) == f"{said} `([], {{}})`). {right}"
+
+
+def test_a_lost_point_says_how_many_of_its_calls_were_right():
+    questions = [(number,) for number in range(4)]
+    assert _lost([RIGHT, WRONG, RIGHT, WRONG], questions) == "No. Right in 2 of the 4 calls for this point."
+    assert _lost([WRONG] * 4, questions) == "No. Right in 0 of the 4 calls for this point."
+
+
+def test_of_a_single_call_and_of_what_a_judge_cannot_take_no_number_is_said():
+    assert _lost([WRONG], [(1,)]) == "No."
+    fails = lambda criterion, question, value: "No." if value == 2 else 1 // 0
+    assert _lost([WRONG, RIGHT], [(1,), (2,)], fails) == "No."
