@@ -161,9 +161,31 @@ def barrier_for_a_look(rank, world):
     dist.barrier()
 
 
-def test_a_barrier_hangs_where_a_rank_took_another_way():
+def test_a_barrier_of_gloo_hangs_where_a_rank_took_another_way():
     with pytest.raises(RankError, match="did not finish within"):
         run_ranks(barrier_for_a_look, 2, card="off", backend="gloo", transport="gloo", timeout_s=3)
+
+
+def barrier_as_for_nccl(rank, world):
+    """PyTorch's barrier over NCCL is an all-reduce of one float32 on the same communicator."""
+
+    def barrier():
+        dist.all_reduce(torch.zeros(1, device="cuda"))
+        torch.cuda.synchronize()
+
+    barrier()
+    loss = torch.full((1,), 2.0, device="cuda")
+    if rank:
+        dist.all_reduce(loss)
+    barrier()
+    print(f"rank {rank} goes on")
+
+
+def test_a_barrier_that_is_an_all_reduce_lets_rank_0_go_on_and_leaves_rank_1_alone():
+    lines = []
+    run = run_ranks(barrier_as_for_nccl, 2, check=False, show=lambda rank, line: lines.append(line))
+    assert lines == ["rank 0 goes on"]
+    assert "deadlock: rank 1 waits in all_reduce" in str(run.error) and len(run.journal) == 2
 
 
 def test_without_set_epoch_every_epoch_has_the_same_order_and_ten_samples_are_twelve():
