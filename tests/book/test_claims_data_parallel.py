@@ -8,6 +8,7 @@ from torch.utils.data import DistributedSampler
 
 from gpulab.collectives import RankError, run_ranks
 from gpulab.collectives.network import Network
+from gpulab.collectives.network.overlap import Link, overlap
 
 MIB = 1 << 20
 SAMPLE = """
@@ -92,39 +93,26 @@ def test_a_bucket_of_everything_leaves_after_the_last_gradient_and_a_small_one_e
     assert early <= 2 and late >= 7
 
 
-class Slow:
-    """A network whose messages take so long, whatever else."""
-
-    def __init__(self, latency_us: float) -> None:
-        self.latency_us = latency_us
-
-    def duration_us(self, kind, nbytes, ranks, beside=()):
-        return self.latency_us + nbytes / 3e3
+def best_bucket(mib: int, layer_us: float, alpha_us: float) -> int:
+    """MiB of the bucket with the shortest step, of gradients in layers of 1 MiB that sixteen ranks sum at 50 GB/s."""
+    link = Link(alpha_us, 50e3, 16)
+    steps = {size: overlap(mib, layer_us, MIB, size * MIB, link).step_us for size in (2**k for k in range(11))}
+    return min(steps, key=steps.get)
 
 
-def backward_us(rank, world, cap):
-    ddp = DDP(layers(16, width=128).cuda(), bucket_cap_mb=cap)
-    x = torch.ones(256, 128, device="cuda")
-    for _ in range(2):
-        loss = ddp(x).sum()
-        dist.barrier(device_ids=[0])
-        torch.cuda.synchronize()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        loss.backward()
-        end.record()
-        torch.cuda.synchronize()
-    return begin.elapsed_time(end) * 1e3
+SHORT, LONG = 5, 160
+"""Microseconds of backward pass for a MiB, whose bytes take the link 39."""
 
 
-def test_the_best_bucket_depends_on_the_latency():
-    def best(latency_us: float) -> float:
-        times = {
-            cap: run_ranks(backward_us, 2, args=(cap,), network=Slow(latency_us)).results[0] for cap in (1 / 16, 1)
-        }
-        return min(times, key=times.get)
+def test_where_the_network_binds_larger_buckets_win_and_where_arithmetic_binds_smaller_ones():
+    assert best_bucket(1024, LONG, 60) == 1 < 10 < 50 < best_bucket(1024, SHORT, 60)
 
-    assert best(2.0) < best(400.0)
+
+def test_the_best_bucket_grows_as_the_root_of_the_model_where_the_network_binds_and_not_where_arithmetic_does():
+    sizes = (256, 1024, 4096)
+    assert [best_bucket(mib, SHORT, 60) for mib in sizes] == [64, 128, 256]
+    assert {best_bucket(mib, LONG, 60) for mib in sizes} == {1}
+    assert best_bucket(1024, SHORT, 240) == 2 * best_bucket(1024, SHORT, 60)
 
 
 def late(rank, world):
