@@ -1,8 +1,11 @@
 """Tests that settle the claims of the chapter "Data parallelism in depth", one per claim."""
 
+import os
+
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DistributedSampler
 
@@ -63,6 +66,34 @@ def buckets_mib(options: dict) -> list[list[float]]:
 def test_the_first_bucket_is_1_mib_by_default_and_not_where_25_is_passed():
     assert buckets_mib({}) == [[30], [1, 25, 4]]
     assert buckets_mib({"bucket_cap_mb": 25}) == [[30], [25, 5]]
+
+
+def fourth_step(rank, world, options, hook, variables):
+    os.environ.update(variables)
+    ddp = DDP(layers(12), **options)
+    if hook is not None:
+        ddp.register_comm_hook(None, hook)
+    for _ in range(4):
+        loss = ddp(torch.ones(4, 512)).sum()
+        dist.barrier()
+        loss.backward()
+
+
+@pytest.mark.parametrize(
+    "options, hook, variables, mib",
+    [
+        ({}, None, {}, [1, 11]),
+        ({"gradient_as_bucket_view": True}, None, {}, [1, 11]),
+        ({"bucket_cap_mb_list": [8, 3, 1]}, None, {}, [8, 3, 1]),
+        ({"bucket_cap_mb_list": [1, 4]}, None, {}, [1, 4, 4, 3]),
+        ({}, None, {"DDP_SET_LAST_BUCKET_CAP": "1"}, [11, 1]),
+        ({}, fp16_compress_hook, {}, [0.5, 5.5]),
+    ],
+)
+def test_options_divide_and_halve_what_a_later_step_sends_as_the_page_says(options, hook, variables, mib):
+    run = run_ranks(fourth_step, 1, args=(options, hook, variables), card="off", backend="gloo")
+    *_, last = (e for e in run.journal if e.operation == "barrier")
+    assert [e.bytes / MIB for e in run.journal if e.order > last.order] == mib
 
 
 def ready_when_the_first_bucket_left(rank, world, cap):
