@@ -13,7 +13,8 @@ CHECKPOINT = "checkpoint.pt"
 
 def main(epochs=3):
     local_rank = int(os.environ["LOCAL_RANK"])  # torchrun sets it
-    on_gpu = torch.cuda.is_available()
+    processes = int(os.environ["LOCAL_WORLD_SIZE"])
+    on_gpu = torch.cuda.device_count() >= processes  # one for each
     device = torch.device(f"cuda:{local_rank}" if on_gpu else "cpu")
     if on_gpu:
         torch.cuda.set_device(device)  # before anything else opens a context
