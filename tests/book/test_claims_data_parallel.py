@@ -1,13 +1,17 @@
 """Tests that settle the claims of the chapter "Data parallelism in depth", one per claim."""
 
+import os
+
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DistributedSampler
 
 from gpulab.collectives import RankError, run_ranks
 from gpulab.collectives.network import Network
+from gpulab.collectives.network.overlap import Link, overlap
 
 MIB = 1 << 20
 SAMPLE = """
@@ -64,6 +68,34 @@ def test_the_first_bucket_is_1_mib_by_default_and_not_where_25_is_passed():
     assert buckets_mib({"bucket_cap_mb": 25}) == [[30], [25, 5]]
 
 
+def fourth_step(rank, world, options, hook, variables):
+    os.environ.update(variables)
+    ddp = DDP(layers(12), **options)
+    if hook is not None:
+        ddp.register_comm_hook(None, hook)
+    for _ in range(4):
+        loss = ddp(torch.ones(4, 512)).sum()
+        dist.barrier()
+        loss.backward()
+
+
+@pytest.mark.parametrize(
+    "options, hook, variables, mib",
+    [
+        ({}, None, {}, [1, 11]),
+        ({"gradient_as_bucket_view": True}, None, {}, [1, 11]),
+        ({"bucket_cap_mb_list": [8, 3, 1]}, None, {}, [8, 3, 1]),
+        ({"bucket_cap_mb_list": [1, 4]}, None, {}, [1, 4, 4, 3]),
+        ({}, None, {"DDP_SET_LAST_BUCKET_CAP": "1"}, [11, 1]),
+        ({}, fp16_compress_hook, {}, [0.5, 5.5]),
+    ],
+)
+def test_options_divide_and_halve_what_a_later_step_sends_as_the_page_says(options, hook, variables, mib):
+    run = run_ranks(fourth_step, 1, args=(options, hook, variables), card="off", backend="gloo")
+    *_, last = (e for e in run.journal if e.operation == "barrier")
+    assert [e.bytes / MIB for e in run.journal if e.order > last.order] == mib
+
+
 def ready_when_the_first_bucket_left(rank, world, cap):
     """How many of the gradients were there, in the second step, of PyTorch's own DDP."""
     model, ready, seen = layers(8, width=64), [], []
@@ -92,39 +124,26 @@ def test_a_bucket_of_everything_leaves_after_the_last_gradient_and_a_small_one_e
     assert early <= 2 and late >= 7
 
 
-class Slow:
-    """A network whose messages take so long, whatever else."""
-
-    def __init__(self, latency_us: float) -> None:
-        self.latency_us = latency_us
-
-    def duration_us(self, kind, nbytes, ranks, beside=()):
-        return self.latency_us + nbytes / 3e3
+def best_bucket(mib: int, layer_us: float, alpha_us: float) -> int:
+    """MiB of the bucket with the shortest step, of gradients in layers of 1 MiB that sixteen ranks sum at 50 GB/s."""
+    link = Link(alpha_us, 50e3, 16)
+    steps = {size: overlap(mib, layer_us, MIB, size * MIB, link).step_us for size in (2**k for k in range(11))}
+    return min(steps, key=steps.get)
 
 
-def backward_us(rank, world, cap):
-    ddp = DDP(layers(16, width=128).cuda(), bucket_cap_mb=cap)
-    x = torch.ones(256, 128, device="cuda")
-    for _ in range(2):
-        loss = ddp(x).sum()
-        dist.barrier(device_ids=[0])
-        torch.cuda.synchronize()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        loss.backward()
-        end.record()
-        torch.cuda.synchronize()
-    return begin.elapsed_time(end) * 1e3
+SHORT, LONG = 5, 160
+"""Microseconds of backward pass for a MiB, whose bytes take the link 39."""
 
 
-def test_the_best_bucket_depends_on_the_latency():
-    def best(latency_us: float) -> float:
-        times = {
-            cap: run_ranks(backward_us, 2, args=(cap,), network=Slow(latency_us)).results[0] for cap in (1 / 16, 1)
-        }
-        return min(times, key=times.get)
+def test_where_the_network_binds_larger_buckets_win_and_where_arithmetic_binds_smaller_ones():
+    assert best_bucket(1024, LONG, 60) == 1 < 10 < 50 < best_bucket(1024, SHORT, 60)
 
-    assert best(2.0) < best(400.0)
+
+def test_the_best_bucket_grows_as_the_root_of_the_model_where_the_network_binds_and_not_where_arithmetic_does():
+    sizes = (256, 1024, 4096)
+    assert [best_bucket(mib, SHORT, 60) for mib in sizes] == [64, 128, 256]
+    assert {best_bucket(mib, LONG, 60) for mib in sizes} == {1}
+    assert best_bucket(1024, SHORT, 240) == 2 * best_bucket(1024, SHORT, 60)
 
 
 def late(rank, world):
@@ -161,9 +180,31 @@ def barrier_for_a_look(rank, world):
     dist.barrier()
 
 
-def test_a_barrier_hangs_where_a_rank_took_another_way():
+def test_a_barrier_of_gloo_hangs_where_a_rank_took_another_way():
     with pytest.raises(RankError, match="did not finish within"):
         run_ranks(barrier_for_a_look, 2, card="off", backend="gloo", transport="gloo", timeout_s=3)
+
+
+def barrier_as_for_nccl(rank, world):
+    """PyTorch's barrier over NCCL is an all-reduce of one float32 on the same communicator."""
+
+    def barrier():
+        dist.all_reduce(torch.zeros(1, device="cuda"))
+        torch.cuda.synchronize()
+
+    barrier()
+    loss = torch.full((1,), 2.0, device="cuda")
+    if rank:
+        dist.all_reduce(loss)
+    barrier()
+    print(f"rank {rank} goes on")
+
+
+def test_a_barrier_that_is_an_all_reduce_lets_rank_0_go_on_and_leaves_rank_1_alone():
+    lines = []
+    run = run_ranks(barrier_as_for_nccl, 2, check=False, show=lambda rank, line: lines.append(line))
+    assert lines == ["rank 0 goes on"]
+    assert "deadlock: rank 1 waits in all_reduce" in str(run.error) and len(run.journal) == 2
 
 
 def test_without_set_epoch_every_epoch_has_the_same_order_and_ten_samples_are_twelve():

@@ -133,6 +133,13 @@ def test_the_picture_says_in_words_what_it_shows(mount):
     assert page.locator("rect.layer").count() == 24 and page.locator("rect.sent").count() == 12
 
 
+def test_layers_too_narrow_for_an_edge_have_none_and_stay_visible(mount):
+    page = mount(BucketTimeline(16, layers=64, layer_mib=16, layer_us=64, alpha_us=64, ranks=16), width=390)
+    assert page.locator("rect.layer.thin").count() == 64
+    assert page.locator("rect.layer").first.evaluate("node => getComputedStyle(node).stroke") == "none"
+    assert mount(BucketTimeline()).locator("rect.thin").count() == 0
+
+
 def test_jupyterlab_leaves_the_keys_to_the_widget_and_a_change_from_python_is_drawn(mount):
     page = mount(BucketTimeline())
     assert (

@@ -58,6 +58,8 @@ def overlap(layers: int, layer_us: float, layer_bytes: int, bucket_bytes: int, l
     ready = [layer_us * behind for behind in accumulate(held)]
     crossing = 2 * (link.ranks - 1) / link.ranks * layer_bytes / link.bytes_per_us
     takes = [link.alpha_us + crossing * count for count in held]
-    over = [max(ready[i] + sum(takes[i : k + 1]) for i in range(k + 1)) for k in range(len(held))]
+    before = [0.0, *accumulate(takes)]
+    slowest = accumulate((at - gone for at, gone in zip(ready, before, strict=False)), max)
+    over = [wait + gone for wait, gone in zip(slowest, before[1:], strict=True)]
     sent = (Sent(count, at, end - us, end) for count, at, us, end in zip(held, ready, takes, over, strict=True))
     return Overlap(layer_us * layers, tuple(sent))

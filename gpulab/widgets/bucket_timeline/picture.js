@@ -14,7 +14,7 @@ function bars(found, job, x) {
   found.sent.forEach(({ layers, ready_us, start_us, end_us }, k) => {
     for (let i = 0; i < layers; i++, layer++) {
       const at = x(layer * job.layer_us), width = x((layer + 1) * job.layer_us) - at;
-      nodes.push(svg("rect", { x: at, y: COMPUTE, width, height: BAR, class: `layer ${parity(k)}` }));
+      nodes.push(svg("rect", { x: at, y: COMPUTE, width, height: BAR, class: `layer ${parity(k)}${width < 3 ? " thin" : ""}` }));
     }
     nodes.push(svg("line", { x1: x(ready_us), y1: COMPUTE + BAR, x2: x(start_us), y2: NETWORK, class: "leaves" }));
     const width = Math.max(1, x(end_us) - x(start_us));
