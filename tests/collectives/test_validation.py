@@ -47,6 +47,11 @@ def test_no_run_is_fitted_to_in_part_and_held_out_in_part():
     assert all(len(uses) == 1 for uses in runs.values())
 
 
+def test_as_many_machines_were_held_out_for_small_sizes_as_the_page_says():
+    held = [row for row in FOUND if row.measurement.use == "hold"]
+    assert [len({row.measurement.card for row in held if row.size == size}) for size in list(SIZES)[:2]] == [3, 4]
+
+
 def test_a_model_that_is_twice_as_fast_is_of_no_size_class():
     fast = [replace(row, model=row.model / 2 if row.measurement.unit == "us" else 2 * row.model) for row in FOUND]
     assert not modelled(fast) and summary(fast).count("not modelled") == len(SIZES)
