@@ -44,7 +44,10 @@ class Link:
         return self.bytes_per_s * self.share
 
 
+PCIE_PLANNED = {3: 12.0, 4: 24.0, 5: 48.0, 6: 96.0}
+"""GB/s of 16 lanes, as NCCL counts them: 60, 120, 240 and 480 for a lane, divided by 80."""
 _TOPO = "NVIDIA/nccl (5067397), src/graph/topo.h: "
+_TOPO_CC = "NVIDIA/nccl (5067397), src/graph/topo.cc, net.bw and kvDictPciGen: "
 _NVLINK_PAGE = "nvidia.com/en-us/data-center/nvlink, specifications"
 
 
@@ -68,22 +71,23 @@ def _pcie(generation: int, transfers: float) -> Link:
         transfers,
         "GT/s a lane",
         f"PCI-SIG, PCI Express Base Specification {generation}.0, data rate; {PCIE_LANES} lanes",
-        0.75,
-        f"{_TOPO}PCI_BW 12 GB/s of 16 for PCIe 3"
-        + ("" if generation == 3 else "; taken to hold for later generations"),
+        8 * PCIE_PLANNED[generation] / transfers / PCIE_LANES,
+        f"{_TOPO_CC}{PCIE_PLANNED[generation]:g} GB/s for {PCIE_LANES} lanes",
     )
 
 
-def _port(key: str, gbit: float, source: str, extra_latency_us: float = 0.0) -> Link:
-    return Link(
-        key, "network", gbit, "Gb/s", source, 0.96, f"{_TOPO}NET_BW 12 GB/s of 12.5 for 100 Gb/s", extra_latency_us
-    )
+def _port(key: str, gbit: float, source: str, pcie: int, extra_latency_us: float = 0.0) -> Link:
+    """``pcie``: the generation of the 16 lanes behind the port. NCCL plans with the slower of the two."""
+    port, lanes = gbit / 8, PCIE_PLANNED[pcie]
+    slower = f"the port's own speed, {gbit:g} Gb/s / 8" if port <= lanes else f"the lanes behind it, {lanes:g} GB/s"
+    share = min(port, lanes) / port
+    return Link(key, "network", gbit, "Gb/s", source, share, f"{_TOPO_CC}{slower}", extra_latency_us)
 
 
 _OFED = "NVIDIA MLNX_OFED documentation 5.9, release notes, uplink speeds: "
 _CX6, _CX7 = _OFED + "ConnectX-6", _OFED + "ConnectX-7"
 _CX8 = "NVIDIA ConnectX-8 SuperNIC user manual, introduction"
-_HOST = assumed.HOST_CARRIED_HOP_US
+_HOST = assumed.PLUGIN_HOP_US
 _ALL = (
     _pcie(3, 8), _pcie(4, 16), _pcie(5, 32), _pcie(6, 64),
     _nvlink(1, 160, 4, 18.0, "SM60_NVLINK_BW", "NVIDIA Tesla P100 whitepaper, NVLink"),
@@ -100,12 +104,12 @@ _ALL = (
         "developer.nvidia.com/blog/inside-the-nvidia-rubin-platform-six-new-chips-one-ai-supercomputer", 0.8,
         "assumed: about what NCCL counts for generations 2 to 5",
     ),
-    _port("Omni-Path 100", 100, "Intel Omni-Path host fabric interface 100 series, product brief"),
-    _port("InfiniBand HDR", 200, _CX6), _port("InfiniBand NDR", 400, _CX7), _port("InfiniBand XDR", 800, _CX8),
-    _port("RoCE 100", 100, _CX6), _port("RoCE 200", 200, _CX6), _port("RoCE 400", 400, _CX7), _port("RoCE 800", 800, _CX8),
-    _port("Ethernet 10", 10, "IEEE 802.3ae", _HOST), _port("Ethernet 25", 25, "IEEE 802.3by", _HOST),
-    _port("Ethernet 100", 100, "IEEE 802.3bj", _HOST), _port("Ethernet 200", 200, "IEEE 802.3bs", _HOST),
-    _port("Ethernet 400", 400, "IEEE 802.3bs", _HOST),
+    _port("Omni-Path 100", 100, "Intel Omni-Path host fabric interface 100 series, product brief", 3),
+    _port("InfiniBand HDR", 200, _CX6, 4), _port("InfiniBand NDR", 400, _CX7, 5), _port("InfiniBand XDR", 800, _CX8, 6),
+    _port("RoCE 100", 100, _CX6, 4), _port("RoCE 200", 200, _CX6, 4), _port("RoCE 400", 400, _CX7, 5), _port("RoCE 800", 800, _CX8, 6),
+    _port("Ethernet 10", 10, "IEEE 802.3ae", 3, _HOST), _port("Ethernet 25", 25, "IEEE 802.3by", 3, _HOST),
+    _port("Ethernet 100", 100, "IEEE 802.3bj", 4, _HOST), _port("Ethernet 200", 200, "IEEE 802.3bs", 5, _HOST),
+    _port("Ethernet 400", 400, "IEEE 802.3bs", 5, _HOST),
 )  # fmt: skip
 
 LINKS = {link.key: link for link in _ALL}

@@ -86,6 +86,17 @@ def test_whether_gradients_hide_behind_the_backward_pass_depends_on_the_ports():
     assert step / 10 < eight < step / 7 and eight < waits and one > step * 2 / 3
 
 
+def test_fsdp_with_eight_micro_batches_is_bound_by_the_network_where_zero_1_is_not():
+    step = 6 * 70e9 * 4e6 / (512 * 0.55 * CARDS["H100"].flops_per_s["bf16"])
+    groups = [tuple(range(i, 512, 8)) for i in range(8)]
+    gather, scatter = (
+        Network.of("DGX H100", nodes=64).duration_us(kind, int(140e9 / 8), groups[0], groups[1:]) / 1e6
+        for kind in ("all_gather", "reduce_scatter")
+    )
+    assert 8 * (2 * gather + scatter) > step and gather + scatter < step / 7
+    assert scatter < step * 2 / 3 / 8, "it hides behind the backward pass of one micro-batch of eight"
+
+
 def test_sockets_make_the_same_all_reduce_many_times_as_long():
     rdma = Network.of("DGX H100", nodes=2)
     sockets = Network(replace(rdma.node, name="sockets", ports=1, between=link_named("Ethernet 100")), nodes=2)

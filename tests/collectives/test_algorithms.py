@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpulab.collectives.network import Shape, hierarchical, ring, rounds, tree
+from gpulab.collectives.network import Shape, hierarchical, in_switch_tree, pat, ring, rounds, tree
 from gpulab.collectives.network.algorithms import direct, in_switch
 from tests.collectives.steps import Wires, double_tree, doubling, pairwise, ring_steps, sums_by_ring, two_levels
 
@@ -49,7 +49,7 @@ def test_one_ring_over_nodes_takes_no_longer_than_the_sum_of_latencies_and_the_s
 def test_doubling_takes_what_its_messages_take(ranks):
     for nbytes in SIZES:
         simulated = Wires(1, FLAT, FLAT).run(doubling(ranks, nbytes))
-        assert tree("all_gather", nbytes, Shape(ranks, 1)).time_s(FLAT, FLAT) == pytest.approx(simulated, rel=1e-9)
+        assert pat("all_gather", nbytes, Shape(ranks, 1)).time_s(FLAT, FLAT) == pytest.approx(simulated, rel=1e-9)
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8, 16, 32])
@@ -108,9 +108,21 @@ def test_in_the_switch_a_rank_sends_everything_once_and_its_part_once_more():
     assert in_switch("all_reduce", nbytes, Shape(1, ranks)).bytes_inside == pytest.approx(sent)
 
 
+@pytest.mark.parametrize(("nodes", "times"), [(2, 1), (4, 2)])
+def test_switches_joined_by_trees_send_a_node_s_sum_once_between_two_and_up_and_down_among_more(nodes, times):
+    cost = in_switch_tree("all_reduce", 8e6, Shape(nodes, 8))
+    assert cost.bytes_inside == in_switch("all_reduce", 8e6, Shape(1, 8)).bytes_inside
+    assert cost.bytes_between == times * 8e6 and cost.hops_between == 2 * rounds(nodes)
+
+
 def test_an_algorithm_that_cannot_run_a_collective_says_so():
     for algorithm, kind, shape in (
         (tree, "all_to_all", Shape(1, 4)),
+        (tree, "all_gather", Shape(4, 1)),
+        (pat, "all_gather", Shape(2, 8)),
+        (pat, "all_reduce", Shape(8, 1)),
+        (in_switch_tree, "all_reduce", Shape(1, 8)),
+        (in_switch_tree, "all_reduce", Shape(8, 1)),
         (ring, "gather", Shape(1, 4)),
         (in_switch, "broadcast", Shape(1, 8)),
         (in_switch, "all_reduce", Shape(2, 8)),

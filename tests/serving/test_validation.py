@@ -12,8 +12,8 @@ SPEED = {
     "lmdeploy-7b-b64-2048-2048": 1.04,
     "lmdeploy-13b-b1-1-128": 1.13, "lmdeploy-13b-b1-128-2048": 1.13, "lmdeploy-13b-b1-2048-128": 1.13,
     "lmdeploy-13b-b16-128-128": 1.14, "lmdeploy-13b-b64-128-128": 1.11, "lmdeploy-13b-b64-128-2048": 1.02,
-    "lmdeploy-70b-b1-1-128": 1.30, "lmdeploy-70b-b1-2048-128": 1.40, "lmdeploy-70b-b16-128-128": 1.42,
-    "lmdeploy-70b-b64-128-128": 1.56, "lmdeploy-70b-b64-128-2048": 1.58,
+    "lmdeploy-70b-b1-1-128": 1.30, "lmdeploy-70b-b1-2048-128": 1.40, "lmdeploy-70b-b16-128-128": 1.40,
+    "lmdeploy-70b-b64-128-128": 1.52, "lmdeploy-70b-b64-128-2048": 1.54,
     "trtllm06-7b-b384-128-128": 1.05, "trtllm06-7b-b60-128-2048": 1.03, "trtllm06-7b-b52-2048-128": 0.98,
     "trtllm06-7b-first-128": 1.87, "trtllm06-7b-first-2048": 1.12,
 }  # fmt: skip

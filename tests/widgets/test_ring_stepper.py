@@ -62,6 +62,11 @@ def test_every_rank_holds_in_the_end_what_the_collective_promises(javascript):
             assert ends == [False, True], (way, ranks)
 
 
+def test_a_hop_is_the_one_that_the_page_and_its_exercise_name():
+    links = RingStepper().links
+    assert (links["NVLink 4"]["hop_us"], links["PCIe 5"]["hop_us"]) == (3.4, 5.7)
+
+
 def test_the_browsers_times_are_those_of_the_closed_form_and_of_the_messages(javascript):
     rng = random.Random(5)
     for _ in range(120):

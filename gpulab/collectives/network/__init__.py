@@ -10,6 +10,8 @@ from gpulab.collectives.network.algorithms import (
     direct,
     hierarchical,
     in_switch,
+    in_switch_tree,
+    pat,
     ring,
     rounds,
     tree,
@@ -21,5 +23,5 @@ from gpulab.collectives.network.systems import SYSTEMS, Node, system_named
 
 __all__ = [
     "ALGORITHMS", "KINDS", "PROTOCOLS", "SYSTEMS", "Choice", "Cost", "Network", "Node", "Protocol", "Shape", "algorithm_bandwidth",
-    "bus_bandwidth", "bus_factor", "direct", "hierarchical", "in_switch", "ring", "rounds", "system_named", "tree",
+    "bus_bandwidth", "bus_factor", "direct", "hierarchical", "in_switch", "in_switch_tree", "pat", "ring", "rounds", "system_named", "tree",
 ]  # fmt: skip

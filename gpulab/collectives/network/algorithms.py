@@ -7,7 +7,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpulab.collectives.network.protocols import HIERARCHICAL, IN_SWITCH, RING, TREE
+from gpulab.collectives.network.protocols import DIRECT, HIERARCHICAL, IN_SWITCH, IN_SWITCH_TREE, PAT, RING, TREE
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,16 @@ class Cost:
     bytes_between: float = 0.0
 
     def time_s(self, inside: tuple[float, float], between: tuple[float, float]) -> float:
-        """Seconds, for (seconds a hop, bytes a second) inside a node and between nodes.
+        """Seconds, for (seconds a hop, bytes a second) inside a node and between nodes."""
+        return self.latency(inside[0], between[0]) + self.transfer_s(inside[1], between[1])
 
-        Chunks follow each other through the hops, so the bytes inside and between move at the same time.
-        """
-        hops = self.hops_inside * inside[0] + self.hops_between * between[0]
-        return hops + max(self.bytes_inside / inside[1], self.bytes_between / between[1])
+    def latency(self, inside: float, between: float) -> float:
+        """All hops, in the unit of one."""
+        return self.hops_inside * inside + self.hops_between * between
+
+    def transfer_s(self, inside: float, between: float) -> float:
+        """Seconds. Chunks follow each other through the hops, so the bytes inside and between move at the same time."""
+        return max(self.bytes_inside / inside, self.bytes_between / between)
 
 
 def rounds(ranks: int) -> int:
@@ -65,18 +69,21 @@ def _crossings(shape: Shape, hops: int) -> int:
 def tree(kind: str, nbytes: float, shape: Shape) -> Cost:
     """Two binary trees over the nodes, each with half of the bytes, a chain inside each node; every rank is a leaf in one of them.
 
-    Up and down again for ``all_reduce``. Between two nodes there is one hop up and one down, half as many bytes.
-    ``all_gather`` and ``reduce_scatter`` double what they hold in each round instead.
+    Up and down again. Between two nodes there is one hop up and one down, half as many bytes. NCCL sums to all by it and
+    does nothing else.
     """
-    up = (shape.each - 1, rounds(shape.nodes))
-    if kind == "all_reduce":
-        inside, between = (nbytes if count == 2 else 2 * nbytes for count in (shape.ranks, shape.nodes))
-        return _cost(shape, 2 * up[0], 2 * up[1], inside, between)
-    if kind in ("broadcast", "reduce"):
-        return _cost(shape, *up, nbytes, nbytes)
-    if kind in ("all_gather", "reduce_scatter"):
-        return _cost(shape, *up, _rest(shape.ranks, nbytes), _rest(shape.nodes, nbytes))
-    raise LookupError(kind)
+    if kind != "all_reduce":
+        raise LookupError(kind)
+    inside, between = (nbytes if count == 2 else 2 * nbytes for count in (shape.ranks, shape.nodes))
+    return _cost(shape, 2 * (shape.each - 1), 2 * rounds(shape.nodes), inside, between)
+
+
+def pat(kind: str, nbytes: float, shape: Shape) -> Cost:
+    """One GPU a node: what each holds doubles in every round, or halves. (NCCL: parallel aggregated trees.)"""
+    if kind not in ("all_gather", "reduce_scatter") or shape.each > 1:
+        raise LookupError(kind)
+    rest = _rest(shape.ranks, nbytes)
+    return _cost(shape, 0, rounds(shape.nodes), rest, rest)
 
 
 def hierarchical(kind: str, nbytes: float, shape: Shape) -> Cost:
@@ -109,6 +116,14 @@ def in_switch(kind: str, nbytes: float, shape: Shape) -> Cost:
     return Cost(hops_inside=1, bytes_inside=nbytes * (1 + 1 / shape.ranks))
 
 
+def in_switch_tree(kind: str, nbytes: float, shape: Shape) -> Cost:
+    """The switches add inside the nodes, and two trees over the nodes sum what the ranks then have in parts."""
+    if kind != "all_reduce" or shape.nodes == 1 or shape.each == 1:
+        raise LookupError(kind)
+    between = nbytes if shape.nodes == 2 else 2 * nbytes
+    return Cost(1, 2 * rounds(shape.nodes), nbytes * (1 + 1 / shape.each), between)
+
+
 def direct(kind: str, nbytes: float, shape: Shape) -> Cost:
     """No algorithm: each pair that has something to say to each other does, one after another."""
     k, n = shape.each, shape.ranks
@@ -134,5 +149,7 @@ ALGORITHMS: dict[str, Callable[[str, float, Shape], Cost]] = {
     TREE: tree,
     HIERARCHICAL: hierarchical,
     IN_SWITCH: in_switch,
-    "direct": direct,
+    IN_SWITCH_TREE: in_switch_tree,
+    PAT: pat,
+    DIRECT: direct,
 }

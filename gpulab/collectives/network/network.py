@@ -1,13 +1,27 @@
-"""What a collective takes on machines that are joined by a network: the fastest of NCCL's algorithms and protocols."""
+"""What a collective takes on machines that are joined by a network, by the algorithm and the protocol that NCCL takes.
+
+NCCL estimates the time of each and takes the shortest (``tuning``). What machines then take is longer (``measured``).
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from gpulab.collectives.network import tuning
 from gpulab.collectives.network.algorithms import ALGORITHMS, Cost, Shape
 from gpulab.collectives.network.bandwidth import bus_bandwidth
-from gpulab.collectives.network.protocols import HIERARCHICAL, IN_SWITCH, IN_SWITCH_SHARE, PROTOCOLS, SIMPLE, Protocol
+from gpulab.collectives.network.measured import duration_us
+from gpulab.collectives.network.plan import Way
+from gpulab.collectives.network.protocols import (
+    HIERARCHICAL,
+    IN_SWITCH,
+    IN_SWITCH_TREE,
+    PAT,
+    PROTOCOLS,
+    SIMPLE,
+    Protocol,
+)
 from gpulab.collectives.network.systems import Node, system_named
 
 KINDS = (
@@ -27,9 +41,10 @@ Ranks = int | Sequence[int]
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to run a collective, and what it takes, in microseconds."""
+    """One way to run a collective, and what it takes, in microseconds. ``planned_us``: NCCL's own estimate."""
 
     duration_us: float
+    planned_us: float
     algorithm: str
     protocol: str
     cost: Cost
@@ -39,22 +54,23 @@ class Choice:
 class Network:
     """``nodes`` machines of one kind. Rank r is GPU r of them all, counted node by node.
 
-    ``also``: algorithms beside rings and trees: ``in_switch`` lets the NVSwitch add up inside one node (NCCL: NVLS),
-    ``hierarchical`` is what libraries build of several collectives.
+    ``nvls``: whether the NVSwitches may add up, where they can (``NCCL_NVLS_ENABLE``). ``hierarchical``: whether libraries may
+    build a collective of several, as for mixtures of experts.
     """
 
     node: Node
     nodes: int = 1
-    also: tuple[str, ...] = ()
+    nvls: bool = True
+    hierarchical: bool = False
 
     def __post_init__(self):
-        if self.nodes < 1 or not set(self.also) <= {IN_SWITCH, HIERARCHICAL}:
-            raise ValueError(f"{self.nodes} nodes, and algorithms {self.also} of {IN_SWITCH}, {HIERARCHICAL}")
+        if self.nodes < 1:
+            raise ValueError(f"{self.nodes} nodes")
 
     @classmethod
-    def of(cls, system: str, nodes: int = 1, also: tuple[str, ...] = ()) -> "Network":
+    def of(cls, system: str, nodes: int = 1, nvls: bool = True, hierarchical: bool = False) -> "Network":
         """Machines of ``SYSTEMS``, by name. Raises ValueError for a name that is not there."""
-        return cls(system_named(system), nodes, also)
+        return cls(system_named(system), nodes, nvls, hierarchical)
 
     @classmethod
     def for_ranks(cls, world_size: int, system: str = "DGX H100") -> "Network":
@@ -80,24 +96,24 @@ class Network:
         beside: other groups that communicate at the same time; a port, or a GPU, that is in several has that share of
         its bandwidth for each. Raises ValueError for an unknown kind, negative bytes or ranks that are not there.
         """
-        return self.fastest(kind, nbytes, ranks, beside).duration_us
+        return self.chosen(kind, nbytes, ranks, beside).duration_us
 
     def bus_bandwidth(self, kind: str, nbytes: int, ranks: int) -> float:
         """Bytes a second, as nccl-tests defines them; raises as ``duration_us``."""
         return bus_bandwidth(kind, nbytes, ranks, self.duration_us(kind, nbytes, ranks) / 1e6)
 
-    def fastest(self, kind: str, nbytes: int, ranks: Ranks, beside: Iterable[Sequence[int]] = ()) -> Choice:
-        """The way that takes the least time, as NCCL chooses; raises as ``duration_us``."""
-        return min(self.choices(kind, nbytes, ranks, beside), key=lambda choice: choice.duration_us)
+    def chosen(self, kind: str, nbytes: int, ranks: Ranks, beside: Iterable[Sequence[int]] = ()) -> Choice:
+        """The way that NCCL takes, the shortest by its own estimate; raises as ``duration_us``."""
+        return min(self.choices(kind, nbytes, ranks, beside), key=lambda choice: choice.planned_us)
 
     def choices(self, kind: str, nbytes: int, ranks: Ranks, beside: Iterable[Sequence[int]] = ()) -> list[Choice]:
         """Every algorithm with every protocol that can run it, in microseconds; raises as ``duration_us``."""
         group = _Group(self, self._ranks(kind, nbytes, ranks), tuple(tuple(other) for other in beside))
-        kind, nbytes = {"recv": "send"}.get(kind, kind), nbytes
+        kind = {"recv": "send"}.get(kind, kind)
         if kind == "barrier":
             kind, nbytes = "all_reduce", 0
         if len(group.ranks) == 1:
-            return [Choice(0.0, "none", "none", Cost())]
+            return [Choice(0.0, 0.0, "none", "none", Cost())]
         found = [
             self._choice(group, kind, nbytes, name, protocol) for name in ALGORITHMS for protocol in PROTOCOLS.values()
         ]
@@ -114,26 +130,24 @@ class Network:
         return chosen
 
     def _choice(self, group: "_Group", kind: str, nbytes: int, algorithm: str, protocol: Protocol) -> Choice | None:
-        inside, between = self.node.inside, self.node.between
-        if not protocol.over_pcie and inside.medium != "NVLink" or not self._can(algorithm, protocol):
+        way = Way(self.node, group.shape, kind, nbytes, algorithm, protocol)
+        if not self._can(way):
             return None
-        try:
-            cost = ALGORITHMS[algorithm](kind, nbytes, group.shape)
-        except LookupError:
-            return None
-        share = IN_SWITCH_SHARE[inside.key] if algorithm == IN_SWITCH else protocol.reached(algorithm)
-        exposed = group.shape.each == 1
-        seconds = cost.time_s(
-            (protocol.hop(algorithm, inside) / 1e6, group.inside_bytes_per_s * share),
-            (protocol.hop(algorithm, between, exposed) / 1e6, group.between_bytes_per_s * share),
-        )
-        return Choice(protocol.base(algorithm) + 1e6 * seconds, algorithm, protocol.name, cost)
+        latency, transfer = way.latency_us, way.transfer_us(group.inside_bytes_per_s, group.between_bytes_per_s)
+        us = duration_us(latency, transfer, crosses=group.shape.nodes > 1, waits=protocol.ramp)
+        return Choice(us, latency + transfer, algorithm, protocol.name, way.cost)
 
-    def _can(self, algorithm: str, protocol: Protocol) -> bool:
-        if algorithm not in (IN_SWITCH, HIERARCHICAL):
-            return True
-        able = algorithm == HIERARCHICAL or self.node.inside.key in IN_SWITCH_SHARE
-        return protocol is SIMPLE and able and algorithm in self.also
+    def _can(self, way: Way) -> bool:
+        try:
+            way.cost
+        except LookupError:
+            return False
+        if way.algorithm in (IN_SWITCH, IN_SWITCH_TREE, PAT, HIERARCHICAL) and way.protocol is not SIMPLE:
+            return False
+        if way.algorithm in (IN_SWITCH, IN_SWITCH_TREE):
+            return self.nvls and tuning.limits(self.node.inside.key).in_switch is not None
+        nvlink = way.protocol.over_pcie or self.node.inside.medium == "NVLink"
+        return nvlink and (self.hierarchical or way.algorithm != HIERARCHICAL)
 
 
 @dataclass(frozen=True)

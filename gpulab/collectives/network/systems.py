@@ -1,6 +1,7 @@
 """Machines with several GPUs: how many, on which link, and which of them share a network port."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gpulab.cards.links import Link, link_named
 
@@ -9,7 +10,8 @@ from gpulab.cards.links import Link, link_named
 class Node:
     """One machine, or one rack that a switch makes into one.
 
-    ``ports``: network ports for the GPUs' traffic; where there are fewer than GPUs, neighbours share one.
+    ``ports``: network ports for the GPUs' traffic; where there are fewer than GPUs, neighbours share one. ``host``: whose
+    processors the machine has, as NCCL tells them apart.
     """
 
     name: str
@@ -18,6 +20,7 @@ class Node:
     ports: int
     between: Link
     source: str
+    host: Literal["Intel", "AMD"] = "Intel"
 
     def __post_init__(self):
         if self.gpus < 1 or not 1 <= self.ports or (self.gpus % self.ports and self.ports % self.gpus):
@@ -33,8 +36,8 @@ class Node:
         return self.between.reached_bytes_per_s * max(1, self.ports // self.gpus)
 
 
-def _node(name: str, gpus: int, inside: str, ports: int, between: str, source: str) -> Node:
-    return Node(name, gpus, link_named(inside), ports, link_named(between), source)
+def _node(name: str, gpus: int, inside: str, ports: int, between: str, source: str, host: str = "Intel") -> Node:
+    return Node(name, gpus, link_named(inside), ports, link_named(between), source, host)
 
 
 _ALL = (
@@ -47,7 +50,7 @@ _ALL = (
         "Omni-Path 100",
         "BigScience, training chronicles, machine of the measurements",
     ),
-    _node("DGX A100", 8, "NVLink 3", 8, "InfiniBand HDR", "NVIDIA DGX A100 user guide, hardware overview"),
+    _node("DGX A100", 8, "NVLink 3", 8, "InfiniBand HDR", "NVIDIA DGX A100 user guide, hardware overview", "AMD"),
     _node("DGX H100", 8, "NVLink 4", 8, "InfiniBand NDR", "NVIDIA DGX H100/H200 user guide, hardware overview"),
     _node(
         "A3 Mega",

@@ -56,7 +56,7 @@ class RingStepper(anywidget.AnyWidget):
             links={
                 key: {
                     "bytes_per_s": LINKS[key].reached_bytes_per_s,
-                    "hop_us": SIMPLE.hop("ring", LINKS[key], exposed=True),
+                    "hop_us": SIMPLE.hop("ring", LINKS[key]),
                 }
                 for key in CHOICES
             },
