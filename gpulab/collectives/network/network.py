@@ -138,9 +138,7 @@ class Network:
         return Choice(us, latency + transfer, algorithm, protocol.name, way.cost)
 
     def _can(self, way: Way) -> bool:
-        try:
-            way.cost
-        except LookupError:
+        if not way.possible:
             return False
         if way.algorithm in (IN_SWITCH, IN_SWITCH_TREE, PAT, HIERARCHICAL) and way.protocol is not SIMPLE:
             return False
