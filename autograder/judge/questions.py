@@ -7,6 +7,7 @@ from typing import Any
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
+from autograder.judge.contrast import Traits, contrast
 from autograder.judge.expect import count_problem, error_problem, raised_problem
 from autograder.judge.facts import Fact, facts_of_questions
 from autograder.judge.refusals import kept_and_broken
@@ -48,12 +49,14 @@ def answers(
     kept: str = "The function changed an argument that it was given.",
     libraries: tuple[str, ...] = (),
     in_kernel: bool = False,
+    traits: Callable[[Question], Traits] | None = None,
 ) -> Exercise:
     """An exercise without a ``run.py``: its function is called with the ``arguments`` of each question, and answers.
 
     ``wrong(criterion, question, value)`` gives the sentence, or None for a right value (tuples come as lists). ``kept``:
     the sentence where an argument is another after the call. The function runs in an interpreter that has Python's own
-    modules and ``libraries``, or ``in_kernel``, where it may use what the notebook has.
+    modules and ``libraries``, or ``in_kernel``, where it may use what the notebook has. ``traits``: of a question, in a learner's
+    words, what may decide whether it is answered rightly.
     """
 
     def asked(sampler: Sampler) -> Iterator[Questions]:
@@ -61,7 +64,7 @@ def answers(
             calls = written([arguments(question) for question in case.questions])
             yield replace(case, inputs={"calls": calls, "libraries": list(libraries), "in_kernel": in_kernel})
 
-    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept), _facts(wrong))
+    return Exercise(criteria, asked, _judge(lambda case: case.questions, wrong, value_of, kept, traits), _facts(wrong))
 
 
 def _facts(wrong: Wrong) -> Callable[[Questions, dict], Iterator[Fact]]:
@@ -84,13 +87,19 @@ def _of_the_others(case: Questions, given: list[dict]) -> str:
     return kept_and_broken(zip(case.reasons, refused, strict=True), case.raises)
 
 
-def _how_many_right(lost: Callable[[tuple], Any], rows: list[tuple]) -> str:
+def _how_many_right(
+    lost: Callable[[tuple], Any], rows: list[tuple], traits: Callable[[Question], Traits] | None
+) -> str:
     """Of all that is asked for one criterion; nothing of a single call, or where a judge cannot take an answer."""
+    if len(rows) == 1:
+        return ""
     try:
-        right = sum(not lost(row) for row in rows)
+        right = [not lost(row) for row in rows]
     except Exception:
         return ""
-    return f"Right in {right} of the {len(rows)} calls for this point." if len(rows) > 1 else ""
+    calls = [(traits(question), was) for (_, question, *_), was in zip(rows, right, strict=True)] if traits else []
+    where = calls and contrast(calls)
+    return f"Right in {sum(right)} of {len(rows)} such calls{f': {where}' if where else ''}."
 
 
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
@@ -102,7 +111,11 @@ def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
 
 
 def _judge(
-    of: Callable[[Case], list], wrong: Wrong, read: Callable[[Any], Any], kept: str = ""
+    of: Callable[[Case], list],
+    wrong: Wrong,
+    read: Callable[[Any], Any],
+    kept: str = "",
+    traits: Callable[[Question], Traits] | None = None,
 ) -> Callable[[Case, dict], Iterator[Failure]]:
     def found_in(case: Case, at: int, question: Question, answer: dict, because: str) -> str | None:
         if case.raises:
@@ -121,7 +134,8 @@ def _judge(
         rows = list(zip(range(len(questions)), questions, given, reasons, strict=True))
         lost = lambda row: found_in(case, *row) or (kept and not row[2]["kept"] and kept)
         if first := next(filter(None, map(lost, rows)), None):
-            further = _of_the_others(case, given) if stated and first != kept else _how_many_right(lost, rows)
+            of_a_refusal = _of_the_others(case, given) if stated and first != kept else ""
+            further = of_a_refusal if case.raises else _how_many_right(lost, rows, traits)
             ended = first if first.endswith((".", "?")) else f"{first}."
             yield Failure(case.criteria[0], f"{ended} {further}" if further else first)
 

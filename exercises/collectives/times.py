@@ -47,6 +47,18 @@ def able(kind: str) -> tuple[str, ...]:
     return ("ring", "tree") if kind in TREES else ("ring",)
 
 
+def traits(question: dict) -> dict[str, str]:
+    """What may decide whether a question is answered rightly, in a learner's words."""
+    n = question["n"]
+    return {
+        "the kind": f"`{question['kind']}`",
+        "`n`": f"{n}" if n < 3 else "a power of two from 4 on" if n.bit_count() == 1 else "no power of two",
+        "`nbytes`": "greater than 0" if question["nbytes"] else "0",
+        "the unit of `alpha`": f"`{question['alpha'][1]}`",
+        "the unit of `beta`": f"`{question['beta'][1]}`",
+    }
+
+
 def number_problem(value: Any, expected: float, message: str) -> str | None:
     """Why a value is not this number of seconds, or None."""
     if type(value) not in (int, float):

@@ -66,15 +66,15 @@ def _lost(
 def test_an_exception_of_the_functions_is_told_with_what_it_was_called_with():
     questions = [([*range(9)], {"a": 1}), ([], {})]
     said = "The function raised IndexError at `x[9]`: no item (called with"
-    right = "Right in 1 of the 2 calls for this point."
+    right = "Right in 1 of 2 such calls."
     assert _lost([RAISED_AT, RIGHT], questions) == f"{said} `([0, 1, 2, 3, 4, 5, 6, 7, ...], {{'a': 1}})`). {right}"
     assert _lost([RIGHT, RAISED_AT], questions) == f"{said} `([], {{}})`). {right}"
 
 
 def test_a_lost_point_says_how_many_of_its_calls_were_right():
     questions = [(number,) for number in range(4)]
-    assert _lost([RIGHT, WRONG, RIGHT, WRONG], questions) == "No. Right in 2 of the 4 calls for this point."
-    assert _lost([WRONG] * 4, questions) == "No. Right in 0 of the 4 calls for this point."
+    assert _lost([RIGHT, WRONG, RIGHT, WRONG], questions) == "No. Right in 2 of 4 such calls."
+    assert _lost([WRONG] * 4, questions) == "No. Right in 0 of 4 such calls."
 
 
 def test_of_a_single_call_and_of_what_a_judge_cannot_take_no_number_is_said():

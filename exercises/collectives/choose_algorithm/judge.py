@@ -8,7 +8,7 @@ from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
 from autograder.judge.questions import Questions, answers, ask
-from exercises.collectives.times import BYTES_PER_S, CHUNKED, WHOLE, able, job, number_problem, ragged, seconds
+from exercises.collectives.times import BYTES_PER_S, CHUNKED, WHOLE, able, job, number_problem, ragged, seconds, traits
 
 
 def _cases(sampler: Sampler) -> Iterator[Questions]:
@@ -126,6 +126,15 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     return None if isinstance(found, str) and found == expected[criterion] else _MISREAD[criterion]
 
 
+def _traits(question: dict) -> dict[str, str]:
+    expected = _reference(question)
+    return {
+        "the faster algorithm": f"`{expected['algorithm']}`",
+        "its bound": f"`{expected['bound']}`",
+        **traits(question),
+    }
+
+
 exercise = answers(
     criteria=(
         Criterion(
@@ -140,4 +149,5 @@ exercise = answers(
     arguments=itemgetter("kind", "nbytes", "n", "alpha", "beta"),
     wrong=_wrong,
     in_kernel=True,
+    traits=_traits,
 )

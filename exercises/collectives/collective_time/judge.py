@@ -17,6 +17,7 @@ from exercises.collectives.times import (
     number_problem,
     ragged,
     seconds,
+    traits,
     whole_chunks,
 )
 
@@ -96,6 +97,11 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
 
 _job = itemgetter("kind", "nbytes", "n", "alpha", "beta")
 
+
+def _named(question: dict) -> str:
+    return f"`{question['algorithm'][0]}`" if question["algorithm"] else "left out"
+
+
 exercise = answers(
     criteria=(
         Criterion("rings", 2, "all-reduce, reduce-scatter and all-gather on a ring take the sum of their steps"),
@@ -108,4 +114,5 @@ exercise = answers(
     arguments=lambda question: (*_job(question), *question["algorithm"]),
     wrong=_wrong,
     in_kernel=True,
+    traits=lambda question: {"the algorithm": _named(question), **traits(question)},
 )

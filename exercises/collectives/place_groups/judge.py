@@ -194,6 +194,16 @@ def _wrong(criterion: str, question: dict, place: Any) -> str | None:
     return None if _busiest(question, _leaving(question, place)) <= best * 1.000001 else _MISPLACED[criterion]
 
 
+def _traits(question: dict) -> dict[str, str]:
+    nodes, gpus, ports = (question["topology"][name] for name in ("nodes", "gpus", "ports"))
+    return {
+        "the number of ports of a node": "1" if ports == 1 else "that of its GPUs" if ports == gpus else "between",
+        "the number of nodes": "1" if nodes == 1 else "2 or more",
+        "the number of dimensions": f"{len(question['dims'])}",
+        "a dimension of size 1": "there" if 1 in (size for _, size, _ in question["dims"]) else "not there",
+    }
+
+
 exercise = answers(
     criteria=(
         Criterion("heavy", 2, "the dimension that communicates most stays inside the nodes"),
@@ -207,4 +217,5 @@ exercise = answers(
     wrong=_wrong,
     kept="The function changed the list or the dictionary that it was given.",
     in_kernel=True,
+    traits=_traits,
 )

@@ -345,6 +345,21 @@ _RIGHT = {
 }
 
 
+def _traits(layers: list[dict], link: dict, buckets: list[int]) -> dict[str, str]:
+    whole = sum(layer["bytes"] for layer in layers)
+    return {
+        "`ranks`": "1" if link["ranks"] == 1 else "2 or more",
+        "the number of layers": "1" if len(layers) == 1 else "2 or more",
+        "the number of sizes": "1" if len(buckets) == 1 else "2 or more",
+        "the smallest size": "all layers together or more"
+        if min(buckets) >= whole
+        else "less than all layers together",
+        "the largest size": "all layers together or more" if max(buckets) >= whole else "less than all layers together",
+        "the sizes' order": "rising" if list(buckets) == sorted(buckets) else "not rising",
+        "`alpha_us`": "greater than 0" if link["alpha_us"] else "0",
+    }
+
+
 exercise = answers(
     criteria=(
         Criterion(
@@ -363,4 +378,5 @@ exercise = answers(
     wrong=_wrong,
     kept="The function changed a list or a dictionary of its caller, who still needs it.",
     in_kernel=True,
+    traits=lambda question: _traits(**question),
 )

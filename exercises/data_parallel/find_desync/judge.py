@@ -311,6 +311,16 @@ def _lines_problem(logs: list, value: Any, index: int, entries: list) -> str | N
     return "These are not the lines of the ranks' entries at the first difference, with None where a log has ended."
 
 
+def _traits(logs: list[list[dict]]) -> dict[str, str]:
+    lengths, entries = {len(log) for log in logs}, [entry for log in logs for entry in log]
+    return {
+        "the number of ranks": "1" if len(logs) == 1 else "2" if len(logs) == 2 else "3 or more",
+        "the logs' length": "the same" if len(lengths) == 1 else "not the same",
+        "a log without entries": "there" if 0 in lengths else "not there",
+        "a barrier": "there" if any(entry["op"] == "barrier" for entry in entries) else "not there",
+    }
+
+
 exercise = answers(
     criteria=(
         Criterion("index", 2, "the first position at which op, bytes or dtype differ is found"),
@@ -325,4 +335,5 @@ exercise = answers(
     wrong=_wrong,
     kept="The function changed the logs that it was given.",
     in_kernel=True,
+    traits=lambda question: _traits(question["logs"]),
 )

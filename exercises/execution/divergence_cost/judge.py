@@ -124,6 +124,17 @@ def _wrong(criterion: str, launch: Launch, result: Any) -> str | None:
     return "That is not what the warps issue: a warp issues each branch that any of its lanes takes, once, whole."
 
 
+def _traits(kinds: list[int], costs: list[int], threads: int) -> dict[str, str]:
+    several = sum(len(held) > 1 for held in _held_by_warps(kinds, threads))
+    return {
+        "`threads`": "a multiple of 32" if threads % WARP == 0 else "no multiple of 32",
+        "the last block": "full" if len(kinds) % threads == 0 else "not full",
+        "a warp of several kinds": "there" if several else "not there",
+        "the number of kinds": "1" if len({*kinds}) == 1 else "2 or more",
+        "the number of warps": "1" if len(kinds) <= min(threads, WARP) else "2 or more",
+    }
+
+
 exercise = answers(
     criteria=(
         Criterion("uniform", 1, "warps of one kind issue one branch each"),
@@ -135,4 +146,5 @@ exercise = answers(
     arguments=lambda launch: launch,
     wrong=_wrong,
     kept="The lists that were handed over are not as they were.",
+    traits=lambda launch: _traits(*launch),
 )

@@ -228,6 +228,19 @@ def _wrong(criterion: str, question: tuple, result: Any) -> str | None:
     return f"{'Too many' if result > expected else 'Too few'} blocks. {_WHAT[binding]}"
 
 
+def _traits(launch: tuple[int, int, int], sm: dict) -> dict[str, str]:
+    threads, _, shared_bytes = launch
+    limits, warps = resident(*launch, sm), -(-threads // WARP)
+    return {
+        "what limits the blocks": " and ".join(f"`{name}`" for name in limits if limits[name] == min(limits.values())),
+        "a block": "too large to fit" if not min(limits.values()) else "small enough to fit",
+        "`threads`": "no multiple of 32" if threads % WARP else "a multiple of 32",
+        "the number of warps of a block": "no multiple of 4" if warps % 4 else "a multiple of 4",
+        "`shared_bytes`": "greater than 0" if shared_bytes else "0",
+        "`shared_reserved`": "greater than 0" if sm["shared_reserved"] else "0",
+    }
+
+
 exercise = answers(
     criteria=(
         Criterion("warps", 1, "the limit on warps, with a partial warp counted as a whole one"),
@@ -239,4 +252,5 @@ exercise = answers(
     cases=_cases,
     arguments=lambda question: (*question[0], SimpleNamespace(**question[1])),
     wrong=_wrong,
+    traits=lambda question: _traits(*question),
 )

@@ -203,6 +203,20 @@ def _criteria(name: str, points: float, says: str, *requires: str) -> Criterion:
     return Criterion(name, points, says, requires)
 
 
+def _traits(flops: int, nbytes: int, card: dict, dtype: str) -> dict[str, str]:
+    (_, memory_unit), (_, unit, kind) = card["memory"], card["peaks"][dtype]
+    peak, bandwidth = _rates(card, dtype)
+    return {
+        "what takes longer": "the arithmetic" if flops / peak > nbytes / bandwidth else "the traffic",
+        "the format": f"`{dtype}`",
+        "the format's peak": f"`{kind}`",
+        "the peak's unit": f"`{unit}`",
+        "the memory's unit": f"`{memory_unit}`",
+        "`flops`": "greater than 0" if flops else "0",
+        "`nbytes`": "greater than 0" if nbytes else "0",
+    }
+
+
 _one_by_one = answers(
     criteria=(
         _criteria("seconds", 2, "the time is that of the arithmetic or of the traffic, whichever is longer"),
@@ -217,5 +231,6 @@ _one_by_one = answers(
     wrong=_wrong,
     kept="The function changed the card that it was given.",
     in_kernel=True,
+    traits=lambda question: _traits(**question),
 )
 exercise = replace(_one_by_one, judge=_judge)

@@ -112,6 +112,18 @@ def _wrong(criteria: str, question: dict, value: Any) -> str | None:
     return f"The number of sectors is too {'large' if value > expected else 'small'}. {_HINTS[criteria]}"
 
 
+def _traits(addresses: list[int], item_bytes: int) -> dict[str, str]:
+    lanes, low, high = len(addresses), min(addresses, default=1), max(addresses, default=0)
+    return {
+        "the number of addresses": "32" if lanes == 32 else "0" if not lanes else "from 1 to 31",
+        "the lowest address": "0" if not low else "a multiple of 32" if low % 32 == 0 else "no multiple of 32",
+        "the highest address": "2^32 or more" if high >= 2**32 else "less than 2^32",
+        "`item_bytes`": f"{item_bytes}",
+        "the addresses' order": "rising" if addresses == sorted(addresses) else "mixed",
+        "one address": "used by several lanes" if len({*addresses}) < lanes else "used by one lane",
+    }
+
+
 def _criteria(name: str, points: float, says: str, *requires: str) -> Criterion:
     return Criterion(name, points, says, requires)
 
@@ -129,4 +141,5 @@ exercise = answers(
     wrong=_wrong,
     kept="The function changed the list that it was given.",
     in_kernel=True,
+    traits=lambda question: _traits(**question),
 )

@@ -149,6 +149,13 @@ def _miscounted(operation: dict, flops: int, nbytes: int) -> str | None:
     )
 
 
+def _traits(operation: dict, dtype: str) -> dict[str, str]:
+    sizes = {name: size for name, size in operation.items() if name != "kind"}
+    ones = {f"`{name}`": "1" if size == 1 else "more than 1" for name, size in sizes.items()}
+    smallest = {"the smallest size": "1" if 1 in sizes.values() else "more than 1"}
+    return {"the kind": f"`{operation['kind']}`", "the dtype": f"`{dtype}`", **smallest, **ones}
+
+
 def _criteria(name: str, points: float, says: str) -> Criterion:
     return Criterion(name, points, says, () if name == "gemm" else ("gemm",))
 
@@ -167,5 +174,6 @@ _one_by_one = answers(
     wrong=_wrong,
     kept="",
     in_kernel=True,
+    traits=lambda question: _traits(*question),
 )
 exercise = replace(_one_by_one, judge=_judge)

@@ -358,6 +358,22 @@ def _wrong(criterion: str, question: dict, value: Any) -> str | None:
     return found
 
 
+def _traits(question: dict) -> dict[str, str]:
+    model, free = question["model"], _free(question)
+    shared = model["kv_heads"] < model["heads"]
+    return {
+        "the mode": f"`{question['mode']}`",
+        "the card": "too small" if free < 0 else "full to the byte" if free == 0 else "larger than it has to be",
+        "the card's unit": f"`{question['gpu']['unit']}`",
+        "`reserve_mib`": "greater than 0" if question["gpu"]["reserve_mib"] else "0",
+        "`weight_bits`": f"{model['weight_bits']}",
+        "`cache_bits`": f"{model['cache_bits']}",
+        "`kv_heads`": "less than `heads`" if shared else "as large as `heads`",
+        "`width`": "heads times head_dim" if model["width"] == model["heads"] * model["head_dim"] else "another number",
+        "`batch`": "1" if question["batch"] == 1 else "2 or more",
+    }
+
+
 _asked = answers(
     criteria=(
         Criterion("serving", 2, "weights, cache and reserve are right to the byte"),
@@ -372,6 +388,7 @@ _asked = answers(
     wrong=_wrong,
     kept="",
     in_kernel=True,
+    traits=_traits,
 )
 _KEPT = "The function changed a dictionary that it was given."
 

@@ -145,6 +145,19 @@ def _by_how_much(value: float, expected: float) -> str:
     return "The time is wrong"
 
 
+def _traits(nbytes: int, link: dict, messages: int | None = None) -> dict[str, str]:
+    counted = "left out" if messages is None else "1" if messages == 1 else "more than 1"
+    lanes = {"`lanes`": f"{link['lanes']}"} if "lanes" in link else {}
+    return {
+        "the unit": f"`{link['unit']}`",
+        "`counts`": f"`{link['counts']}`",
+        "`messages`": counted,
+        "`nbytes`": "greater than 0" if nbytes else "0",
+        "`latency_us`": "greater than 0" if link["latency_us"] else "0",
+        **lanes,
+    }
+
+
 def _criteria(name: str, points: float, says: str, *requires: str) -> Criterion:
     return Criterion(name, points, says, requires)
 
@@ -162,4 +175,5 @@ exercise = answers(
     wrong=_wrong,
     kept="A link's dictionary was changed: it is the caller's, to be read only.",
     in_kernel=True,
+    traits=lambda question: _traits(*question),
 )

@@ -5,7 +5,7 @@ from typing import Any
 from autograder.core.exercise import Criterion
 from autograder.judge.expect import type_name
 from autograder.judge.questions import answers
-from exercises.views.predict_view.asked_of_torch import strided, view_stride
+from exercises.views.predict_view.asked_of_torch import is_contiguous, strided, view_stride
 from exercises.views.predict_view.cases import Question, predict_view_cases
 
 _HINTS = {
@@ -37,6 +37,19 @@ def _wrong(criteria: str, question: Question, answer: Any) -> str | None:
     )
 
 
+def _traits(size: list[int], stride: list[int], new_size: list[int]) -> dict[str, str]:
+    there = {True: "there", False: "not there"}
+    return {
+        "a view": "possible" if view_stride(size, stride, new_size) is not None else "not possible",
+        "the tensor": "contiguous" if is_contiguous(size, stride) else "not contiguous",
+        "a size of 1": there[1 in (*size, *new_size)],
+        "a stride of 0": there[0 in stride],
+        "a size of 0": there[0 in size],
+        "a size of -1": there[-1 in new_size],
+        "the number of dimensions of the result": "larger" if len(new_size) > len(size) else "the same or smaller",
+    }
+
+
 def _kind(answer: Any) -> str:
     odd = next((step for step in answer if type(step) is not int), None) if isinstance(answer, list) else None
     return type_name(answer) if odd is None else f"a tuple with {type_name(odd)} in it"
@@ -62,4 +75,5 @@ exercise = answers(
     cases=predict_view_cases,
     arguments=lambda question: tuple(map(tuple, question)),
     wrong=_wrong,
+    traits=lambda question: _traits(*question),
 )
