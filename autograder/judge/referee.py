@@ -64,7 +64,7 @@ class InProcessJudge:
         traffic = broker.traffic() if broker is not None else None
         evidence = self._to_be_judged(case, data, events)
         if isinstance(evidence, CaseResult):
-            self.observed.add(data, None)
+            self.observed.add(data, evidence, stopped=True)
             return evidence
         # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
         addresses = input_addresses(events) if "seen" in evidence else []
