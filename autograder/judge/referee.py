@@ -117,6 +117,8 @@ class InProcessJudge:
 
     def _raised(self, case: Case, evidence: dict) -> CaseResult:
         problem = raised_problem(evidence["raised"])
+        if not is_written(evidence["raised"]):
+            self.observed.whole = False  # what nobody wrote shows no misconception, and no form is to be played
         if not isinstance(place := evidence.get("scenario_fault"), str):
             return _all_lost(case, problem)
         # What the kernel says of its scenario is a hint for the author, and may be forged.
