@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import torch
+
 from autograder.authoring.authored import AuthoredExercise
 from autograder.core.problems import listed
 from autograder.judge.observed import as_played
@@ -31,10 +33,15 @@ def _names(authored: AuthoredExercise, source: str, seeds: tuple[int, ...]) -> I
 def names_by_play(authored: AuthoredExercise, seeds: tuple[int, ...]) -> dict[str, list[list[str]]]:
     """As :func:`names_of` where a ``run.py`` calls the function, for every wrong attempt by its name.
 
-    Each is played twice, as a learner's and as a form: what two plays of one source do not share makes no name.
+    A form is played twice, as a learner's and as itself, from two states of the global generator: what two plays of one
+    source do not share makes no name.
     """
     authored.begin()
-    mine, its = ({one.name: _facts_of(authored, one, seeds) for one in authored.mistakes} for _ in range(2))
+    forms = [one for one in authored.mistakes if one.says]
+    mine, its = (
+        {one.name: _facts_of(authored, one, seeds, play) for one in some}
+        for play, some in enumerate((authored.mistakes, forms))
+    )
     return {
         one.name: [
             _told(authored, one, facts, {name: found[at] for name, found in its.items()})
@@ -47,19 +54,20 @@ def names_by_play(authored: AuthoredExercise, seeds: tuple[int, ...]) -> dict[st
 def _told(authored: AuthoredExercise, attempt: Attempt, mine: Facts, its: dict[str, Facts]) -> list[str]:
     if mine is None:
         return []
-    forms = [one for one in authored.mistakes if one.says and its[one.name] is not None]
+    forms = [one for one in authored.mistakes if its.get(one.name) is not None]
     asked = worth_asking(authored.exercise, forms, attempt.loses, mine.keys())
     return sorted({*named(as_played(mine), [(form.says, as_played(its[form.name])) for form in asked]).values()})
 
 
-def _facts_of(authored: AuthoredExercise, attempt: Attempt, seeds: tuple[int, ...]) -> list[Facts]:
+def _facts_of(authored: AuthoredExercise, attempt: Attempt, seeds: tuple[int, ...], play: int) -> list[Facts]:
     try:
-        return in_a_fork(_facts, authored, attempt.source, seeds)
+        return in_a_fork(_facts, authored, attempt.source, seeds, play)
     except RuntimeError:  # it ended its process
         return [None] * len(seeds)
 
 
-def _facts(authored: AuthoredExercise, source: str, seeds: tuple[int, ...]) -> Iterator[Facts]:
+def _facts(authored: AuthoredExercise, source: str, seeds: tuple[int, ...], play: int) -> Iterator[Facts]:
+    torch.manual_seed(play)
     with silence():
         authored.go_on(source, authored.check)
         for seed in seeds:

@@ -20,6 +20,7 @@ _A_TIME = "_us"
 """How the key of one ends: clocks begin with their process."""
 _WORDS_OF_AN_EXCEPTION = 4
 _RAISED = "The function raised "
+_RAISES = ("raise ", "assert ")
 
 
 class Observed:
@@ -27,25 +28,25 @@ class Observed:
 
     def __init__(self, numbers: Iterable[int] | None = None) -> None:
         self._numbers = iter(count(1) if numbers is None else numbers)
-        self._lost: deque[tuple[int, bytes, list[Failure]]] = deque()
+        self._lost: deque[tuple[int, bytes, list[Failure], bool]] = deque()
         self.lost: set[str] = set()
         """The criteria that it saw lost."""
         self._facts: dict[str, list[str]] = defaultdict(list)
         self._bytes = 0
         self.over: set[int] = set()
-        """The cases that the exercise's own judge decided."""
+        """The cases of which it is certain what was found."""
         self.whole = True
-        """Whether it decided all that came back, and what it needs for a fact was kept."""
+        """Whether that is certain of all that came back, and what a fact needs was kept."""
 
-    def add(self, data: bytes, result: CaseResult | None) -> None:
-        """What came back of a case, and what the exercise's own judge found; None where it was not asked, or broke."""
+    def add(self, data: bytes, result: CaseResult, stopped: bool = False) -> None:
+        """What came back of a case, and what was found in it. ``stopped``: it raised, so that the exercise's own judge was not asked."""
         number = next(self._numbers)
-        if result is None or result.not_gradable or result.broken:
+        if result.not_gradable or result.broken or result.incidents:
             self.whole = False
         else:
             self.over.add(number)
             if result.lost and self._keep(len(data)):
-                self._lost.append((number, data, result.lost))
+                self._lost.append((number, data, result.lost, stopped))
                 self.lost |= {failure.criterion for failure in result.lost}
 
     def _keep(self, size: int) -> bool:
@@ -57,8 +58,8 @@ class Observed:
     def facts(self) -> dict[str, list[str]]:
         """By criterion, of each case that lost it its number and a digest, which is made when it is first asked for."""
         while self._lost:
-            number, data, lost = self._lost.popleft()
-            given = _came_back(wire.decode(data))
+            number, data, lost, stopped = self._lost.popleft()
+            given = (_stopped_by if stopped else _came_back)(wire.decode(data))
             for failure in lost:
                 self._facts[failure.criterion].append(f"{number}:{_digest(_said(failure.message), given)}")
         return self._facts
@@ -70,6 +71,16 @@ def as_played(facts: Mapping[str, list[str]]) -> Played:
 
 def _came_back(evidence: dict) -> Hashable:
     return frozen({key: it for key, it in evidence.items() if key not in _RECORDS and not key.endswith(_A_TIME)})
+
+
+def _stopped_by(evidence: dict) -> Hashable:
+    """Of what ended a case its message, too: a type has many causes, and a library says the same of one to everyone.
+
+    What a function says where it raises itself is its writer's own.
+    """
+    error = evidence.get("raised")
+    its_own = not isinstance(error, dict) or str(error.get("line", "")).startswith(_RAISES)
+    return _came_back(evidence), "" if its_own else str(error.get("message", ""))
 
 
 def number_of(fact: str) -> int:

@@ -71,7 +71,7 @@ class InProcessJudge:
         traffic = broker.traffic() if broker is not None else None
         evidence = self._to_be_judged(case, data, events)
         if isinstance(evidence, CaseResult):
-            self.observed.add(data, None)
+            self.observed.add(data, evidence, stopped=True)
             return evidence
         # The referee's own facts replace what the evidence, which comes from the learner's process, says of them.
         addresses = input_addresses(events) if "seen" in evidence else []
@@ -122,6 +122,8 @@ class InProcessJudge:
 
     def _raised(self, case: Case, evidence: dict) -> CaseResult:
         problem = raised_problem(evidence["raised"])
+        if not is_written(evidence["raised"]):
+            self.observed.whole = False  # what nobody wrote shows no misconception, and no form is to be played
         if not isinstance(place := evidence.get("scenario_fault"), str):
             return _all_lost(case, problem)
         # What the kernel says of its scenario is a hint for the author, and may be forged.

@@ -86,6 +86,22 @@ def test_a_form_that_cannot_be_played_takes_no_name_from_the_others(honest_time,
     assert names(honest_time, source_of(honest_time, "milliseconds"), "spoilt", "milliseconds") == {"milliseconds"}
 
 
+def attempt(body: str, says: str) -> Attempt:
+    """One that is wrong in all cases."""
+    every = ("device_time", "earlier", "cold", "median", "waits", "stream", "errors")
+    return Attempt(
+        "honest_time", "made", f"def honest_time(fn, warmup, iters):\n    {body}\n", "wrong", every, (), says
+    )
+
+
+def test_who_is_stopped_as_a_form_was_is_named(honest_time, monkeypatch):
+    form = attempt("return [][warmup]", "cold_calls_measured")
+    monkeypatch.setattr(own_forms, "forms", lambda folder, function: [form])
+    mine = form.source.replace("return [][warmup]", "times = []\n    return times[warmup]")
+    assert names(honest_time, mine, "made") == {"cold_calls_measured"}
+    assert names(honest_time, mine.replace("times[warmup]", "times[str(warmup)]"), "made") == set()
+
+
 def test_nothing_is_told_where_not_all_forms_can_be_asked_in_time(honest_time, monkeypatch):
     source = source_of(honest_time, "milliseconds")
     monkeypatch.setattr(own_forms, "_used", lambda: 100.0)
@@ -116,3 +132,8 @@ def test_an_author_sees_which_forms_are_known_again_and_what_is_told_falsely(hon
         "twin": [["milliseconds"]],
     }
     assert "twin is told milliseconds" in misnamed(twin, found["twin"])
+
+
+def test_what_two_plays_of_one_source_do_not_share_makes_no_name(honest_time):
+    drawn = attempt("import torch\n    return torch.rand(()).item()", "milliseconds")
+    assert names_by_play(replace(honest_time, attempts=(drawn,)), seeds=(SEED,)) == {"made": [[]]}

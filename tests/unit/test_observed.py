@@ -5,6 +5,7 @@ import torch
 
 from autograder.core.exercise import Failure, NotGradable
 from autograder.judge import observed
+from autograder.judge.expect import raised_problem
 from autograder.judge.observed import Observed, number_of
 from autograder.judge.session import CaseResult
 from autograder.protocol import wire
@@ -86,6 +87,25 @@ def test_of_an_exception_its_type_alone_is_a_fact():
     )
 
 
+def stopped(line: str, message: str, kind: str = "RuntimeError") -> dict[str, list[str]]:
+    """Facts of a case that ended so."""
+    error = {"type": kind, "kinds": [kind, "Exception"], "message": message, "line": line}
+    kept = Observed()
+    kept.add(wire.encode({"raised": error}), lost(raised_problem(error)), stopped=True)
+    return kept.facts
+
+
+def test_of_an_exception_that_ended_a_case_what_a_library_says_is_a_fact_and_the_line_is_none():
+    one, same = stopped("x.view(-1, 3)", "size mismatch"), stopped("rows = x.view(n, 3)", "size mismatch")
+    assert one == same != stopped("x.view(-1, 3)", "no such dimension")
+
+
+@pytest.mark.parametrize("how", ["raise ValueError", "assert n > 1,"])
+def test_what_a_function_says_where_it_raises_itself_is_no_fact(how):
+    one, same = stopped(f"{how}(a)", "no rows", "ValueError"), stopped(f"{how}('b')", "rows are missing", "ValueError")
+    assert one == same != stopped(f"{how}(a)", "no rows", "TypeError")
+
+
 def test_only_cases_that_were_lost_have_facts_each_with_its_number():
     found = facts(({}, EARNED), ({}, lost()), ({}, EARNED), ({}, lost()))
     assert [number_of(fact) for fact in found["no_copy"]] == [2, 4]
@@ -101,13 +121,13 @@ def test_numbers_are_those_of_the_draw_also_where_cases_are_played_in_another_or
 @pytest.mark.parametrize(
     "result",
     [
-        None,
+        CaseResult([Failure("a", "b")], incidents=["an observation that contradicts itself"]),
         CaseResult(not_gradable=[NotGradable("speed", "no GPU")]),
         CaseResult([Failure("a", "b")], broken=["the judge failed"]),
     ],
-    ids=["raised or tampered", "not gradable", "broken"],
+    ids=["tampered", "not gradable", "broken"],
 )
-def test_nothing_is_certain_where_the_exercises_own_judge_did_not_decide(result):
+def test_nothing_is_certain_where_a_case_was_not_judged(result):
     kept = Observed()
     kept.add(wire.encode({}), lost())
     kept.add(b"", result)

@@ -7,7 +7,7 @@ import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.referee import judge_here, score_here, session_here
+from autograder.judge.referee import InProcessJudge, judge_here, score_here, session_here
 from autograder.protocol import wire
 from autograder.runner.scenario_runner import run_case
 
@@ -164,3 +164,13 @@ def test_evidence_that_could_not_be_sent_is_no_expected_exception():
 
 def endless(images, patch):
     return torch.zeros(()).expand(2**20, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_facts"), [("KeyError", True), ("NotImplementedError", False), ("NotDefined", False)]
+)
+def test_what_stops_a_function_that_was_written_is_a_fact_by_which_forms_are_known_again(kind, has_facts):
+    judge = InProcessJudge(DOUBLE, Sampler(1))
+    while judge.next_case():
+        judge.judge(wire.encode({"raised": {"type": kind, "kinds": [kind], "message": "", "line": "x"}}), [])
+    assert bool(judge.facts) is has_facts

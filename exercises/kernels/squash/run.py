@@ -45,7 +45,7 @@ _NOT_TRACED = "flat_apply_capture"
 def run(learner: Learner, case: dict) -> dict:
     """Call the function as it is, then compiled by a backend that runs its graphs and counts them.
 
-    ``inputs``: the batches, after the first. ``broke``: what torch.compile says where it cannot capture the function whole, or None.
+    ``inputs``: the batches, after the first. ``broke``: what torch.compile says first where it cannot capture the function whole, or None.
     """
     function = partial(learner.squash, limit=case["limit"])
     if case["card"]:
@@ -80,7 +80,7 @@ def _compiled(learner: Learner, case: dict) -> dict:
         try:
             found["compiled"] = [compiled(x, limit=case["limit"]) for x in case["batches"]]
         except dynamo.TorchDynamoException as error:
-            found["broke"] = describe(error)["message"]
+            found["broke"] = describe(error)["message"].partition("\n")[0]
     return found
 
 
