@@ -8,7 +8,7 @@ from autograder.core.exercise import Case, Failure
 from autograder.judge.expect import error_problem, tensor_problem, type_name
 from autograder.judge.own_work import UNWRITTEN, ZEROS, own_work_problem
 from gpulab import Observation
-from gpulab.observe.launches import ArrayUse, Fault, Launch
+from gpulab.observe.launches import ArrayUse, Fault, Launch, ThreadRace
 from gpulab.units import plural
 
 Problem = Callable[[Case, dict, Observation], str | None]
@@ -85,8 +85,20 @@ def fault_problem(seen: Observation) -> str | None:
                 "not have: a tile reaches over the edge, and a mask has to switch those lanes off."
             )
         for race in launch.races:
-            return f"{race.kind} at `{race.second_line.text:.80}`: two programs use one element of {race.array}."
+            return f"{race.kind} at `{race.second_line.text:.80}`: {_who_races(race)}."
     return None
+
+
+def _who_races(race: ThreadRace) -> str:
+    """Two programs, or one: its load of what another place of a tile stored, or two lanes of its store."""
+    if race.first_thread != race.second_thread:
+        return f"two programs use one element of {race.array}"
+    if race.kind == "read after write":
+        return (
+            f"it loads an element of {race.array} that the same program stored at another place of a tile, and no "
+            "`tl.debug_barrier()` stands between the two"
+        )
+    return f"two lanes of one store write different values to one element of {race.array}"
 
 
 def use_of(seen: Observation, written: bool, nbytes: int) -> list[ArrayUse]:
