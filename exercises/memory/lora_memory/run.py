@@ -97,6 +97,7 @@ def _call(learner: Learner, model: nn.Module, case: dict) -> Any:
 def _trained(learner: Learner, case: dict) -> dict:
     model = Toy(case["model"])
     kept = {name: ref(parameter) for name, parameter in model.named_parameters()}
+    torch.manual_seed(case["rank"])  # who draws adapters as another does gets the same ones
     answer = outcome(lambda: _call(learner, model, case))
     shown = answer if "error" in answer else outcome(lambda: _adapted(model, case, kept))
     if "error" in shown:
