@@ -120,37 +120,27 @@ shown("DDP, ZeroRedundancyOptimizer", of_torch[1])
 # Write `zero_adam(parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`. Every rank calls it when the default process group,
 # of n ranks, is there. All tensors lie on the host:
 #
-# - [c1] `parameters`: an iterable of parameters of any shapes and strides, which is gone through once, inside the call. [c2] All
-#   ranks have the same ones, with the same values;
-# - [c3] those of them that require gradients at that time are **trained**, whatever becomes of `requires_grad` later. [c4] They have
-#   one dtype, `float32` or `float64`. [c5] The others are **frozen** and have any dtype;
-# - [c6] `lr`, `eps` and the two `betas` are numbers, the same in all ranks; [c7] `lr`, `eps` and a beta may be 0;
-# - [c8] it returns a function `step` without arguments. [c9] Ranks have gradients of their own batches in `.grad`, of their
-#   parameters' shapes and dtype, and then every rank calls `step()`. [c10] Many steps follow each other;
-# - [c11] after a step the trained parameters have, in every rank, the values that **Adam** gives them with **the mean of all
-#   ranks' gradients**, g. [c12] In step t, counted from 1, the first moment m becomes beta1 m + (1 - beta1) g, the second
-#   moment v becomes beta2 v + (1 - beta2) g², and a value p becomes
-#   p - lr · (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps). [c13] Moments begin at 0. [c14] So `torch.optim.Adam` has it;
-# - [c15] this is computed in the parameters' dtype, and may be wrong by rounding;
-# - [c16] p is the value that a parameter has when `step` is called: [c17] someone may have written to it since the last step, the same
-#   in all ranks;
-# - [c18] new values are written **in place**, into the memory that the parameters have;
-# - [c19] **shares**: the elements of the trained parameters, in the order of `parameters` and each parameter's in row-major
-#   order, are one sequence. [c20] It is padded at its end with fewer than n elements, so that n divides its length, and cut
-#   into n equal parts. [c21] Rank r's share is part r. [c22] There may be fewer elements than ranks;
-# - [c23] what the padding holds is up to you; [c24] it reaches no parameter;
-# - [c25] in a step there cross, in the default process group and in the parameters' dtype, **one reduce-scatter** of all padded
-#   gradients, which sums or averages, and then **one all-gather** of the shares' new values. [c26] Gradients may be divided by n
-#   before or after. [c27] Nothing else crosses in a step, and nothing in the call. [c28] One rank alone may leave both out;
-# - [c29] **state**: after the call, and after each step, a rank holds two moments of its own share, in tensors, and 256 bytes
-#   of tensors beyond that at most. [c30] It keeps no moments of another's share, no weights, no gradients, in tensors or not;
-# - [c31] a gradient that is `None` in a rank **counts as zeros** there. [c32] So it does where it is `None` in all ranks: [c33] the moments
-#   go on, and the parameter moves with them;
-# - [c34] `.grad` stays as it is: [c35] each rank's own, the same tensor with the same values, or `None`;
-# - [c36] frozen parameters belong to no share and stay as they are. [c37] Where no elements are trained, a step does nothing, and
-#   nothing crosses;
-# - [c38] several optimizers may be alive at once, each with parameters, numbers and steps of its own;
-# - [c39] the call raises `ValueError` for `lr` or `eps` less than 0, for a beta less than 0 or not less than 1, and for trained
+# - [c1] `parameters`: parameters of any shapes and strides, as `model.parameters()` gives them, alike in all ranks. Those that
+#   require gradients are **trained**, and have one dtype, `float32` or `float64`. The others belong to no share and stay as they are;
+# - [c2] it returns a function `step` without arguments, with moments and a count of steps of its own. Ranks have gradients of
+#   their own batches in `.grad`, of their parameters' shapes and dtype, and then every rank calls `step()`, step after step;
+# - [c3] after a step the trained parameters have, in every rank and up to rounding in their dtype, the values that **Adam**
+#   gives them with **the mean of all ranks' gradients**, g. In step t, counted from 1, the first moment m becomes
+#   beta1 m + (1 - beta1) g, the second moment v becomes beta2 v + (1 - beta2) g², and a value p becomes
+#   p - lr · (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps). Moments begin at 0. So `torch.optim.Adam` has it;
+# - [c4] new values are written **in place**, into the memory that the parameters have;
+# - [c5] **shares**: the elements of the trained parameters, in the order of `parameters` and each parameter's in row-major
+#   order, are one sequence. It is padded at its end with fewer than n elements, so that n divides its length, and cut
+#   into n equal parts, also where there are fewer elements than ranks. Rank r's share is part r;
+# - [c6] in a step there cross, in the default process group and in the parameters' dtype, **one reduce-scatter** of all padded
+#   gradients, which sums or averages, and then **one all-gather** of the shares' new values. Gradients may be divided by n
+#   before or after. Nothing else crosses in a step, and nothing in the call;
+# - [c7] **state**: after a step a rank holds, in tensors, two moments of its own share in the parameters' dtype, and 256 bytes
+#   beyond that at most: no moments of another's share, no weights, no gradients;
+# - [c8] a gradient that is `None` **counts as zeros**, in a rank or in all of them: the moments go on, and the parameter moves
+#   with them;
+# - [c9] `.grad` stays as it is, each rank's own: the same tensor with the same values, or `None`;
+# - [c10] the call raises `ValueError` for `lr` or `eps` less than 0, for a beta less than 0 or not less than 1, and for trained
 #   parameters of two dtypes.
 
 # %% nbgrader={"grade": false, "grade_id": "zero_adam", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -166,8 +156,6 @@ def zero_adam(parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
     world, rank = dist.get_world_size(), dist.get_rank()
     padding = -sum(sizes) % world
     share = (sum(sizes) + padding) // world
-    if share == 0:
-        return lambda: None
     first, second, steps = trained[0].new_zeros(share), trained[0].new_zeros(share), 0
 
     def flat(tensors):
