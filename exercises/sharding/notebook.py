@@ -500,43 +500,36 @@ def _show_comm_volume_torch():
 _OF_TORCH = _show_comm_volume_torch()
 
 # %% [markdown]
-# Write `comm_volume(strategy, parameters, ranks, ...)`, with the keywords `parameter_bytes=4`, `gradient_bytes=4`,
-# `micro_batches=1`, `no_sync=False`, `root=0` and `node_ranks=None`. It counts the bytes that **one rank sends** in one
-# optimizer step:
+# Write `comm_volume(strategy, parameters, ranks, parameter_bytes=4, gradient_bytes=4, micro_batches=1, no_sync=False, root=0,
+# node_ranks=None)`. It counts the bytes that **one rank sends** in one optimizer step. All numbers are integers:
 #
-# - [c1] `parameters` is how many weights the model has, 0 or more, and `ranks` how many ranks train it, 1 or more. [c2] All
-#   numbers are integers;
-# - [c3] an all-gather, or a reduce-scatter, of a tensor of B bytes in all goes around a ring of its n ranks: [c4] each sends
-#   (n - 1) / n · B. [c5] An all-reduce is the two of them, one behind the other. [c6] Padding is left out of account, and so
-#   results may be fractions;
-# - [c7] a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
+# - [c1] `ranks` ranks, 1 or more, train `parameters` weights, 0 or more. An all-gather, or a reduce-scatter, of a tensor of B
+#   bytes in all goes around a ring of its n ranks: each sends (n - 1) / n · B. An all-reduce is the two of them, one behind the
+#   other. Padding is left out of account, and so results may be fractions;
+# - [c2] a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
 #   gradients are reduced, scattered or not;
-# - [c8] a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up;
-# - [c9] `"ddp"`: every backward pass **all-reduces** all gradients. [c10] With `no_sync` only the last one does;
-# - [c11] `"zero1"`: as in E15.1. [c12] However many micro-batches there are, the step reduce-scatters all gradients once and
-#   all-gathers all weights once, with `no_sync` as without;
-# - [c13] `"zero2"`: a rank has room for its share of the gradients alone. [c14] So every backward pass reduce-scatters all of them,
-#   and the step all-gathers all weights once;
-# - [c15] `"fsdp"`: a rank has only its share of the weights too. [c16] Every forward pass all-gathers all weights. [c17] Every backward
-#   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients. [c18] With
-#   `no_sync` only the last backward pass reduce-scatters; [c19] weights are gathered in all of them;
-# - [c20] `root`: so many of the parameters are the root's own. [c21] `fully_shard` does not give those up after the forward pass:
-#   [c22] the backward pass does not gather them. [c23] It does give them up after the backward pass;
-# - [c24] `"fsdp_keep"`: as `"fsdp"` with `reshard_after_forward=False`: [c25] no weights are gathered in a backward pass;
-# - [c26] `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. [c27] After each reduce-scatter a rank all-reduces **its
+# - [c3] a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up. With `no_sync` only the
+#   last backward pass reduces gradients. Weights are gathered in all of them, with it as without;
+# - [c4] `"ddp"`: every backward pass **all-reduces** all gradients;
+# - [c5] `"zero1"`, as in E15.1: however many micro-batches there are, the step reduce-scatters all gradients once and all-gathers
+#   all weights once. `"zero2"`: a rank has room for its share of the gradients alone. So every backward pass reduce-scatters all
+#   of them, and the step all-gathers all weights once;
+# - [c6] `"fsdp"`: a rank has only its share of the weights too. Every forward pass all-gathers all weights. Every backward
+#   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients.
+#   `"fsdp_keep"` is the same with `reshard_after_forward=False`: no weights are gathered in a backward pass;
+# - [c7] `root`: so many of the parameters are the root's own. With `"fsdp"` and `"hsdp"` those are not given up after the forward
+#   pass, so that the backward pass does not gather them, but after the backward pass. To other strategies `root` is nothing;
+# - [c8] `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. After each reduce-scatter a rank all-reduces **its
 #   share** of the gradients with the ranks that have the same share in the other nodes;
-# - [c28] `root` makes no difference to the strategies but `"fsdp"` and `"hsdp"`, and `node_ranks` none but to `"hsdp"`;
-# - [c29] returns a dictionary of numbers: [c30] `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there is none, and
-#   `"total"`, their sum. [c31] For `"hsdp"`, and for no other, also `"between_nodes"`: [c32] the bytes of these that leave the node;
-# - [c33] a number may be wrong by rounding, up to a billionth of it;
-# - [c34] raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
-#   `ranks`, `micro_batches` or the bytes of an element less than 1;
-# - [c35] it does so for `"zero2"` with `no_sync`, which has no room for what would be added up, and for `"hsdp"` where
-#   `node_ranks` is None, less than 1 or no divisor of `ranks`.
+# - [c9] returns a dictionary of numbers, right to a billionth: `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there
+#   is none, and `"total"`, their sum. For `"hsdp"`, and for no other, also `"between_nodes"`: the bytes of these that leave the node;
+# - [c10] raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
+#   `ranks`, `micro_batches` or the bytes of an element less than 1; for `"zero2"` with `no_sync`, which has no room for what would
+#   be added up; and for `"hsdp"` where `node_ranks` is None, less than 1 or no divisor of `ranks`.
 
 # %% nbgrader={"grade": false, "grade_id": "comm_volume", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def comm_volume(
-    strategy, parameters, ranks, *, parameter_bytes=4, gradient_bytes=4, micro_batches=1, no_sync=False, root=0, node_ranks=None
+    strategy, parameters, ranks, parameter_bytes=4, gradient_bytes=4, micro_batches=1, no_sync=False, root=0, node_ranks=None
 ):
     """Bytes that one rank sends in an optimizer step, by collective, on rings."""
     ### BEGIN SOLUTION
