@@ -39,12 +39,21 @@ def _cases(sampler: Sampler) -> Iterator[Questions]:
     yield ask("bytes", list(_beside(_of_unlike_bytes(sampler), parameter_bytes=4, gradient_bytes=4)))
     yield ask("root", list(_beside(_rooted(sampler), root=0)))
     yield ask("hybrid", list(_hybrid(sampler)))
-    yield ask("errors", [_question(name, 1000, 4) for name in _FLAT] + [_question("hsdp", 1000, 12, node_ranks=4)])
+    allowed = [_question("hsdp", 1000, 12, node_ranks=node_ranks) for node_ranks in (1, 4, 12)]
+    yield ask("errors", allowed + [_question(name, 1000, 4) for name in _FLAT])
     yield refuse("errors", sampler.permutation(list(_refused(sampler))))
 
 
 def _question(strategy: str, parameters: int, ranks: int, **named: Any) -> dict:
     return {"strategy": strategy, "parameters": parameters, "ranks": ranks} | _DEFAULTS | named
+
+
+def _arguments(question: dict) -> tuple:
+    """Up to the last that has not its default."""
+    asked = list(question.items())
+    while asked[-1] in _DEFAULTS.items():
+        asked.pop()
+    return tuple(value for _, value in asked)
 
 
 def _some(sampler: Sampler, strategy: str, **named: Any) -> dict:
@@ -273,7 +282,7 @@ _asked = answers(
         Criterion("errors", 1, "what makes no sense is refused with ValueError"),
     ),
     cases=_cases,
-    arguments=lambda question: tuple(question.values()),
+    arguments=_arguments,
     wrong=_wrong,
 )
 exercise = replace(_asked, judge=_judge)
