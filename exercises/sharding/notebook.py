@@ -251,47 +251,29 @@ _show_mini_fsdp_storage()
 # Write `mini_fsdp(model)`, which shards `model` over the ranks of the default process group. It is NCCL's: every rank has a
 # card of its own. All ranks call it with the same weights:
 #
-# - [c1] `model`: an `nn.Sequential` on the card. [c2] Its children are the **units**: [c3] modules of any depth that take a tensor and
-#   return one, and do not write to what they are given. [c4] Their parameters are `float32`, of any shape and strides, with one
-#   element or more, each under one name, and have no gradients yet. [c5] A unit may have none, and may have buffers, which stay
-#   as they are;
-# - [c6] returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: [c7] this rank's **part** of
-#   the unit. [c8] The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; [c9] **zeros** follow
-#   until the number of ranks divides the length. [c10] Of that, rank r has the r-th of equal parts, `float32`, of one dimension;
-# - [c11] `model` computes with what the parts hold at the time: [c12] any optimizer over the list trains it, as it would train the model in
+# - [c1] `model`: an `nn.Sequential` on the card. Its children are the **units**: modules of any depth that take a tensor and
+#   return one. Their parameters are `float32`, of any shape and strides. A unit may have none, and may have buffers, which stay as
+#   they are;
+# - [c2] returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: this rank's **part** of
+#   the unit. The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; **zeros** follow
+#   until the number of ranks divides the length. Of that, rank r has the r-th of equal parts, of one dimension;
+# - [c3] `model` computes with what the parts hold at the time: any optimizer over the list trains it, as it would train the model in
 #   one process with all ranks' batches;
-# - [c13] `loss.backward()` leaves in a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, and zeros
-#   behind them. [c14] It is **added** to what is there, as always; [c15] `zero_grad()` sets it to `None` or to zeros. [c16] An input that requires
-#   gradients gets its own.
-#
-# What crosses, in the default process group, and when:
-#
-# - [c17] **in the forward pass** a unit is gathered in its turn, by **one all-gather** to which each rank hands in its part, and freed
-#   behind it;
-# - [c18] **in the backward pass** it is **gathered once more**, the last unit too, in its turn, and freed behind it. [c19] Only where its
-#   backward needs no parameters may this be left out;
-# - [c20] its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the parameters. [c21] They may be divided
-#   by the number of ranks before or after;
-# - [c22] **in its turn** leaves room for one unit: [c23] count the units with parameters in the order in which a pass comes to them, forward
-#   or backward. [c24] Unit i is gathered after unit i - 2 has begun and before unit i + 1 begins; [c25] the gradients of unit i are reduced
-#   before the backward of unit i + 2 begins;
-# - [c26] each unit's forward runs once in a pass, and nothing else crosses, not before the first pass either.
-#
-# What the card holds, as `torch.cuda.memory_allocated()` counts it:
-#
-# - [c27] **nothing of full size is left** when `mini_fsdp` returns and after each pass: [c28] there are the parts, their gradients and the
-#   buffers;
-# - [c29] **at most two units are whole at once**. [c30] Whenever a unit's forward begins, the card holds, beside parts, their gradients and
-#   activations, no more than twice the bytes of the largest unit; [c31] whenever a unit's backward begins, four times, since gradients
-#   of two units may be there too.
-#
-# And in all of it:
-#
-# - [c32] a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
-#   nothing behind. [c33] A step after it is like any other, and none of this depends on `model.train()` and `model.eval()`;
-# - [c34] two models may be alive at once;
-# - [c35] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients. [c36] A unit that
-#   stands in the model twice counts as two. [c37] Nothing has crossed then, and the model computes what it did.
+# - [c4] `loss.backward()` **adds** to a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, with
+#   zeros behind them;
+# - [c5] **in the forward pass** a unit is gathered, by **one all-gather** to which each rank hands in its part, runs once, and is
+#   freed;
+# - [c6] **in the backward pass** it is **gathered once more**, the last unit too, and freed. Only where its backward needs no
+#   parameters may this be left out. Its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the
+#   parameters. They may be divided by the number of ranks before or after;
+# - [c7] all this crosses in the default process group, and nothing else does, in the call neither;
+# - [c8] as `torch.cuda.memory_allocated()` counts it, **nothing of full size is left** when `mini_fsdp` returns and after each pass,
+#   and **at most two units are whole at once**. Whenever a unit's forward begins, the card holds, beside parts, their gradients and
+#   activations, no more than twice the bytes of the largest unit; whenever a unit's backward begins, four times, since gradients
+#   of two units may be there too;
+# - [c9] a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
+#   nothing behind. A step after it is like any other;
+# - [c10] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients.
 #
 # A forward pass with gradients is followed by its backward pass, or by none, before the next one begins, and the loss depends on
 # all parameters. `tensor.register_hook(f)` calls `f(gradient)` when a backward pass has come to that tensor; `f` returns `None`.
