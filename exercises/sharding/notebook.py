@@ -120,37 +120,27 @@ shown("DDP, ZeroRedundancyOptimizer", of_torch[1])
 # Write `zero_adam(parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`. Every rank calls it when the default process group,
 # of n ranks, is there. All tensors lie on the host:
 #
-# - [c1] `parameters`: an iterable of parameters of any shapes and strides, which is gone through once, inside the call. [c2] All
-#   ranks have the same ones, with the same values;
-# - [c3] those of them that require gradients at that time are **trained**, whatever becomes of `requires_grad` later. [c4] They have
-#   one dtype, `float32` or `float64`. [c5] The others are **frozen** and have any dtype;
-# - [c6] `lr`, `eps` and the two `betas` are numbers, the same in all ranks; [c7] `lr`, `eps` and a beta may be 0;
-# - [c8] it returns a function `step` without arguments. [c9] Ranks have gradients of their own batches in `.grad`, of their
-#   parameters' shapes and dtype, and then every rank calls `step()`. [c10] Many steps follow each other;
-# - [c11] after a step the trained parameters have, in every rank, the values that **Adam** gives them with **the mean of all
-#   ranks' gradients**, g. [c12] In step t, counted from 1, the first moment m becomes beta1 m + (1 - beta1) g, the second
-#   moment v becomes beta2 v + (1 - beta2) g², and a value p becomes
-#   p - lr · (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps). [c13] Moments begin at 0. [c14] So `torch.optim.Adam` has it;
-# - [c15] this is computed in the parameters' dtype, and may be wrong by rounding;
-# - [c16] p is the value that a parameter has when `step` is called: [c17] someone may have written to it since the last step, the same
-#   in all ranks;
-# - [c18] new values are written **in place**, into the memory that the parameters have;
-# - [c19] **shares**: the elements of the trained parameters, in the order of `parameters` and each parameter's in row-major
-#   order, are one sequence. [c20] It is padded at its end with fewer than n elements, so that n divides its length, and cut
-#   into n equal parts. [c21] Rank r's share is part r. [c22] There may be fewer elements than ranks;
-# - [c23] what the padding holds is up to you; [c24] it reaches no parameter;
-# - [c25] in a step there cross, in the default process group and in the parameters' dtype, **one reduce-scatter** of all padded
-#   gradients, which sums or averages, and then **one all-gather** of the shares' new values. [c26] Gradients may be divided by n
-#   before or after. [c27] Nothing else crosses in a step, and nothing in the call. [c28] One rank alone may leave both out;
-# - [c29] **state**: after the call, and after each step, a rank holds two moments of its own share, in tensors, and 256 bytes
-#   of tensors beyond that at most. [c30] It keeps no moments of another's share, no weights, no gradients, in tensors or not;
-# - [c31] a gradient that is `None` in a rank **counts as zeros** there. [c32] So it does where it is `None` in all ranks: [c33] the moments
-#   go on, and the parameter moves with them;
-# - [c34] `.grad` stays as it is: [c35] each rank's own, the same tensor with the same values, or `None`;
-# - [c36] frozen parameters belong to no share and stay as they are. [c37] Where no elements are trained, a step does nothing, and
-#   nothing crosses;
-# - [c38] several optimizers may be alive at once, each with parameters, numbers and steps of its own;
-# - [c39] the call raises `ValueError` for `lr` or `eps` less than 0, for a beta less than 0 or not less than 1, and for trained
+# - [c1] `parameters`: parameters of any shapes and strides, as `model.parameters()` gives them, alike in all ranks. Those that
+#   require gradients are **trained**, and have one dtype, `float32` or `float64`. The others belong to no share and stay as they are;
+# - [c2] it returns a function `step` without arguments, with moments and a count of steps of its own. Ranks have gradients of
+#   their own batches in `.grad`, of their parameters' shapes and dtype, and then every rank calls `step()`, step after step;
+# - [c3] after a step the trained parameters have, in every rank and up to rounding in their dtype, the values that **Adam**
+#   gives them with **the mean of all ranks' gradients**, g. In step t, counted from 1, the first moment m becomes
+#   beta1 m + (1 - beta1) g, the second moment v becomes beta2 v + (1 - beta2) g², and a value p becomes
+#   p - lr · (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps). Moments begin at 0. So `torch.optim.Adam` has it;
+# - [c4] new values are written **in place**, into the memory that the parameters have;
+# - [c5] **shares**: the elements of the trained parameters, in the order of `parameters` and each parameter's in row-major
+#   order, are one sequence. It is padded at its end with fewer than n elements, so that n divides its length, and cut
+#   into n equal parts, also where there are fewer elements than ranks. Rank r's share is part r;
+# - [c6] in a step there cross, in the default process group and in the parameters' dtype, **one reduce-scatter** of all padded
+#   gradients, which sums or averages, and then **one all-gather** of the shares' new values. Gradients may be divided by n
+#   before or after. Nothing else crosses in a step, and nothing in the call;
+# - [c7] **state**: after a step a rank holds, in tensors, two moments of its own share in the parameters' dtype, and 256 bytes
+#   beyond that at most: no moments of another's share, no weights, no gradients;
+# - [c8] a gradient that is `None` **counts as zeros**, in a rank or in all of them: the moments go on, and the parameter moves
+#   with them;
+# - [c9] `.grad` stays as it is, each rank's own: the same tensor with the same values, or `None`;
+# - [c10] the call raises `ValueError` for `lr` or `eps` less than 0, for a beta less than 0 or not less than 1, and for trained
 #   parameters of two dtypes.
 
 # %% nbgrader={"grade": false, "grade_id": "zero_adam", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -166,8 +156,6 @@ def zero_adam(parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
     world, rank = dist.get_world_size(), dist.get_rank()
     padding = -sum(sizes) % world
     share = (sum(sizes) + padding) // world
-    if share == 0:
-        return lambda: None
     first, second, steps = trained[0].new_zeros(share), trained[0].new_zeros(share), 0
 
     def flat(tensors):
@@ -263,47 +251,29 @@ _show_mini_fsdp_storage()
 # Write `mini_fsdp(model)`, which shards `model` over the ranks of the default process group. It is NCCL's: every rank has a
 # card of its own. All ranks call it with the same weights:
 #
-# - [c1] `model`: an `nn.Sequential` on the card. [c2] Its children are the **units**: [c3] modules of any depth that take a tensor and
-#   return one, and do not write to what they are given. [c4] Their parameters are `float32`, of any shape and strides, with one
-#   element or more, each under one name, and have no gradients yet. [c5] A unit may have none, and may have buffers, which stay
-#   as they are;
-# - [c6] returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: [c7] this rank's **part** of
-#   the unit. [c8] The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; [c9] **zeros** follow
-#   until the number of ranks divides the length. [c10] Of that, rank r has the r-th of equal parts, `float32`, of one dimension;
-# - [c11] `model` computes with what the parts hold at the time: [c12] any optimizer over the list trains it, as it would train the model in
+# - [c1] `model`: an `nn.Sequential` on the card. Its children are the **units**: modules of any depth that take a tensor and
+#   return one. Their parameters are `float32`, of any shape and strides. A unit may have none, and may have buffers, which stay as
+#   they are;
+# - [c2] returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: this rank's **part** of
+#   the unit. The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; **zeros** follow
+#   until the number of ranks divides the length. Of that, rank r has the r-th of equal parts, of one dimension;
+# - [c3] `model` computes with what the parts hold at the time: any optimizer over the list trains it, as it would train the model in
 #   one process with all ranks' batches;
-# - [c13] `loss.backward()` leaves in a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, and zeros
-#   behind them. [c14] It is **added** to what is there, as always; [c15] `zero_grad()` sets it to `None` or to zeros. [c16] An input that requires
-#   gradients gets its own.
-#
-# What crosses, in the default process group, and when:
-#
-# - [c17] **in the forward pass** a unit is gathered in its turn, by **one all-gather** to which each rank hands in its part, and freed
-#   behind it;
-# - [c18] **in the backward pass** it is **gathered once more**, the last unit too, in its turn, and freed behind it. [c19] Only where its
-#   backward needs no parameters may this be left out;
-# - [c20] its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the parameters. [c21] They may be divided
-#   by the number of ranks before or after;
-# - [c22] **in its turn** leaves room for one unit: [c23] count the units with parameters in the order in which a pass comes to them, forward
-#   or backward. [c24] Unit i is gathered after unit i - 2 has begun and before unit i + 1 begins; [c25] the gradients of unit i are reduced
-#   before the backward of unit i + 2 begins;
-# - [c26] each unit's forward runs once in a pass, and nothing else crosses, not before the first pass either.
-#
-# What the card holds, as `torch.cuda.memory_allocated()` counts it:
-#
-# - [c27] **nothing of full size is left** when `mini_fsdp` returns and after each pass: [c28] there are the parts, their gradients and the
-#   buffers;
-# - [c29] **at most two units are whole at once**. [c30] Whenever a unit's forward begins, the card holds, beside parts, their gradients and
-#   activations, no more than twice the bytes of the largest unit; [c31] whenever a unit's backward begins, four times, since gradients
-#   of two units may be there too.
-#
-# And in all of it:
-#
-# - [c32] a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
-#   nothing behind. [c33] A step after it is like any other, and none of this depends on `model.train()` and `model.eval()`;
-# - [c34] two models may be alive at once;
-# - [c35] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients. [c36] A unit that
-#   stands in the model twice counts as two. [c37] Nothing has crossed then, and the model computes what it did.
+# - [c4] `loss.backward()` **adds** to a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, with
+#   zeros behind them;
+# - [c5] **in the forward pass** a unit is gathered, by **one all-gather** to which each rank hands in its part, runs once, and is
+#   freed;
+# - [c6] **in the backward pass** it is **gathered once more**, the last unit too, and freed. Only where its backward needs no
+#   parameters may this be left out. Its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the
+#   parameters. They may be divided by the number of ranks before or after;
+# - [c7] all this crosses in the default process group, and nothing else does, in the call neither;
+# - [c8] as `torch.cuda.memory_allocated()` counts it, **nothing of full size is left** when `mini_fsdp` returns and after each pass,
+#   and **at most two units are whole at once**. Whenever a unit's forward begins, the card holds, beside parts, their gradients and
+#   activations, no more than twice the bytes of the largest unit; whenever a unit's backward begins, four times, since gradients
+#   of two units may be there too;
+# - [c9] a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
+#   nothing behind. A step after it is like any other;
+# - [c10] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients.
 #
 # A forward pass with gradients is followed by its backward pass, or by none, before the next one begins, and the loss depends on
 # all parameters. `tensor.register_hook(f)` calls `f(gradient)` when a backward pass has come to that tensor; `f` returns `None`.
@@ -512,43 +482,36 @@ def _show_comm_volume_torch():
 _OF_TORCH = _show_comm_volume_torch()
 
 # %% [markdown]
-# Write `comm_volume(strategy, parameters, ranks, ...)`, with the keywords `parameter_bytes=4`, `gradient_bytes=4`,
-# `micro_batches=1`, `no_sync=False`, `root=0` and `node_ranks=None`. It counts the bytes that **one rank sends** in one
-# optimizer step:
+# Write `comm_volume(strategy, parameters, ranks, parameter_bytes=4, gradient_bytes=4, micro_batches=1, no_sync=False, root=0,
+# node_ranks=None)`. It counts the bytes that **one rank sends** in one optimizer step. All numbers are integers:
 #
-# - [c1] `parameters` is how many weights the model has, 0 or more, and `ranks` how many ranks train it, 1 or more. [c2] All
-#   numbers are integers;
-# - [c3] an all-gather, or a reduce-scatter, of a tensor of B bytes in all goes around a ring of its n ranks: [c4] each sends
-#   (n - 1) / n · B. [c5] An all-reduce is the two of them, one behind the other. [c6] Padding is left out of account, and so
-#   results may be fractions;
-# - [c7] a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
+# - [c1] `ranks` ranks, 1 or more, train `parameters` weights, 0 or more. An all-gather, or a reduce-scatter, of a tensor of B
+#   bytes in all goes around a ring of its n ranks: each sends (n - 1) / n · B. An all-reduce is the two of them, one behind the
+#   other. Padding is left out of account, and so results may be fractions;
+# - [c2] a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
 #   gradients are reduced, scattered or not;
-# - [c8] a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up;
-# - [c9] `"ddp"`: every backward pass **all-reduces** all gradients. [c10] With `no_sync` only the last one does;
-# - [c11] `"zero1"`: as in E15.1. [c12] However many micro-batches there are, the step reduce-scatters all gradients once and
-#   all-gathers all weights once, with `no_sync` as without;
-# - [c13] `"zero2"`: a rank has room for its share of the gradients alone. [c14] So every backward pass reduce-scatters all of them,
-#   and the step all-gathers all weights once;
-# - [c15] `"fsdp"`: a rank has only its share of the weights too. [c16] Every forward pass all-gathers all weights. [c17] Every backward
-#   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients. [c18] With
-#   `no_sync` only the last backward pass reduce-scatters; [c19] weights are gathered in all of them;
-# - [c20] `root`: so many of the parameters are the root's own. [c21] `fully_shard` does not give those up after the forward pass:
-#   [c22] the backward pass does not gather them. [c23] It does give them up after the backward pass;
-# - [c24] `"fsdp_keep"`: as `"fsdp"` with `reshard_after_forward=False`: [c25] no weights are gathered in a backward pass;
-# - [c26] `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. [c27] After each reduce-scatter a rank all-reduces **its
+# - [c3] a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up. With `no_sync` only the
+#   last backward pass reduces gradients. Weights are gathered in all of them, with it as without;
+# - [c4] `"ddp"`: every backward pass **all-reduces** all gradients;
+# - [c5] `"zero1"`, as in E15.1: however many micro-batches there are, the step reduce-scatters all gradients once and all-gathers
+#   all weights once. `"zero2"`: a rank has room for its share of the gradients alone. So every backward pass reduce-scatters all
+#   of them, and the step all-gathers all weights once;
+# - [c6] `"fsdp"`: a rank has only its share of the weights too. Every forward pass all-gathers all weights. Every backward
+#   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients.
+#   `"fsdp_keep"` is the same with `reshard_after_forward=False`: no weights are gathered in a backward pass;
+# - [c7] `root`: so many of the parameters are the root's own. With `"fsdp"` and `"hsdp"` those are not given up after the forward
+#   pass, so that the backward pass does not gather them, but after the backward pass. To other strategies `root` is nothing;
+# - [c8] `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. After each reduce-scatter a rank all-reduces **its
 #   share** of the gradients with the ranks that have the same share in the other nodes;
-# - [c28] `root` makes no difference to the strategies but `"fsdp"` and `"hsdp"`, and `node_ranks` none but to `"hsdp"`;
-# - [c29] returns a dictionary of numbers: [c30] `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there is none, and
-#   `"total"`, their sum. [c31] For `"hsdp"`, and for no other, also `"between_nodes"`: [c32] the bytes of these that leave the node;
-# - [c33] a number may be wrong by rounding, up to a billionth of it;
-# - [c34] raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
-#   `ranks`, `micro_batches` or the bytes of an element less than 1;
-# - [c35] it does so for `"zero2"` with `no_sync`, which has no room for what would be added up, and for `"hsdp"` where
-#   `node_ranks` is None, less than 1 or no divisor of `ranks`.
+# - [c9] returns a dictionary of numbers, right to a billionth: `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there
+#   is none, and `"total"`, their sum. For `"hsdp"`, and for no other, also `"between_nodes"`: the bytes of these that leave the node;
+# - [c10] raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
+#   `ranks`, `micro_batches` or the bytes of an element less than 1; for `"zero2"` with `no_sync`, which has no room for what would
+#   be added up; and for `"hsdp"` where `node_ranks` is None, less than 1 or no divisor of `ranks`.
 
 # %% nbgrader={"grade": false, "grade_id": "comm_volume", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def comm_volume(
-    strategy, parameters, ranks, *, parameter_bytes=4, gradient_bytes=4, micro_batches=1, no_sync=False, root=0, node_ranks=None
+    strategy, parameters, ranks, parameter_bytes=4, gradient_bytes=4, micro_batches=1, no_sync=False, root=0, node_ranks=None
 ):
     """Bytes that one rank sends in an optimizer step, by collective, on rings."""
     ### BEGIN SOLUTION

@@ -1,5 +1,6 @@
 """E15.2: what each rank did in each pass, in the order in which the broker heard it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,32 +15,25 @@ Tensor = torch.Tensor
 
 @dataclass
 class Pass:
-    """A pass of one rank: when each unit's forward and backward began, what the card held then, and what was launched.
+    """A pass of one rank: what was launched, and what the card held when each unit's forward or backward began.
 
-    ``forward`` and ``backward``: by the unit's number the places, of each beginning. ``held``: number told, bytes on the
-    card, place.
+    ``forward``: by the unit's number, how often it began. ``held``: number told, bytes on the card, place.
     """
 
-    forward: dict[int, list[int]] = field(default_factory=dict)
-    backward: dict[int, list[int]] = field(default_factory=dict)
+    forward: Counter[int] = field(default_factory=Counter)
     held: list[tuple[int, int, int]] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     ended: int = 0
     left: int = 0
     """Bytes on the card when the pass was over."""
 
-    def begins(self, number: int, backward: bool = False) -> int:
-        """The place at which a unit's forward or backward began first. Raises KeyError where it did not."""
-        return (self.backward if backward else self.forward)[number][0]
-
 
 @dataclass
 class RankLog:
-    """A rank's passes. ``before`` and ``after``: what it launched before the first and after the last; ``held``: bytes on the card then."""
+    """A rank's passes. ``before``: what it launched before the first; ``held``: bytes on the card then."""
 
     before: list[Launch] = field(default_factory=list)
     passes: list[Pass] = field(default_factory=list)
-    after: list[Launch] = field(default_factory=list)
     held: int = 0
 
 
@@ -52,7 +46,7 @@ def log_of_rank(collectives: Sequence[CollectiveRecord], rank: int) -> RankLog:
             continue
         number, held = alone
         if number != BOUNDARY:
-            (now.backward if number % 2 else now.forward).setdefault(number // 2, []).append(launch.at)
+            now.forward[number // 2] += number % 2 == 0
             now.held.append((number, held, launch.at))
         elif begun:
             now.ended, now.left = launch.at, held
@@ -60,7 +54,6 @@ def log_of_rank(collectives: Sequence[CollectiveRecord], rank: int) -> RankLog:
             now = Pass()
         else:
             found.held, begun = held, True
-    found.after = now.launches
     return found
 
 

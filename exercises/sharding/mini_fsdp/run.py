@@ -17,52 +17,42 @@ Tell = Callable[[int], object]
 
 
 def run(learner: Learner, case: dict) -> dict:
-    """Shard models in every rank and go through its own passes, or have models refused."""
+    """Shard a model in every rank and go through its own passes, or have models refused."""
 
     def in_rank(rank: int, world: int) -> list | dict:
-        return _refused(learner, rank) if case["refused"] else _trained(learner, rank, case["lr"])
+        return _refused(learner) if case["refused"] else _trained(learner, rank, case["lr"])
 
     return in_ranks(in_rank, case["world"], card="virtual", backend="nccl")
 
 
 def _trained(learner: Learner, rank: int, lr: float) -> dict:
     """What the rank's parts are at the beginning and after each pass, their gradients, and what came out."""
-    own, tell, models, parts, numbers = own_inputs(), _teller(rank), [], [], 0
-    for units in own["models"]:
-        models.append(_sequential(units, tell, numbers))
-        numbers += len(units)
-        parts += _parts(learner.mini_fsdp(models[-1]))
+    own, tell = own_inputs(), _teller(rank)
+    model = _sequential(own["units"], tell)
+    parts = _parts(learner.mini_fsdp(model))
     optimizer = torch.optim.SGD(parts, lr=lr)
-    found: dict[str, list] = {"parts": [_now(parts)], "grads": [], "outs": [], "inputs": []}
+    found: dict[str, list] = {"parts": [_now(parts)], "grads": [], "outs": []}
     _boundary(tell)
     for step in own["passes"]:
-        out, grad_of_input = _pass(models, step)
+        out = _pass(model, step)
         _boundary(tell)
         found["outs"].append(out)
-        found["inputs"].append(grad_of_input)
         found["grads"].append(_now(_gradients(parts)))
-        if step.get("moved"):
-            for part in parts:
-                part.data = part.detach().clone()
-        if step["then"] != "keep":
+        if step["then"] == "to none":
             optimizer.step()
-            optimizer.zero_grad(set_to_none=step["then"] == "to none")
+        if step["then"] != "keep":
+            optimizer.zero_grad()
         found["parts"].append(_now(parts))
     return found
 
 
-def _pass(models: list[nn.Sequential], step: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Through all models, one behind the other, and back where the step says so.
-
-    What comes out, and the gradient of what goes in, if any; on the host.
-    """
-    x = out = step["x"].cuda().requires_grad_(step["input_requires_grad"])
+def _pass(model: nn.Sequential, step: dict) -> torch.Tensor:
+    """Through the model, and back where the step says so. What comes out, on the host."""
     with torch.set_grad_enabled(step["do"] != "no_grad"):
-        for model in models:
-            out = model.train(step["training"])(out)
+        out = model(step["x"].cuda())
         if step["do"] == "train":
             out.square().sum().backward()
-    return out.detach().cpu(), None if x.grad is None else x.grad.cpu()
+    return out.detach().cpu()
 
 
 def _boundary(tell: Tell) -> None:
@@ -106,30 +96,19 @@ def _teller(rank: int) -> Tell:
     return tell
 
 
-def _refused(learner: Learner, rank: int) -> list[dict]:
-    """Of each model what came of the call, and where that raised what the model computes after it; a boundary before each."""
-    answers, tell = [], _teller(rank)
+def _refused(learner: Learner) -> list[dict]:
+    """Of each model what came of the call: of what is returned, that it is a list will do."""
+    answers = []
     for given in own_inputs()["models"]:
-        tell(BOUNDARY)
-        model, x = _sequential(given["units"], lambda number: None), given["x"].cuda()
+        model = _sequential(given["units"], lambda number: None)
         _spoil(model, **given["fault"])
-        answer = outcome(lambda model=model: _emptied(learner.mini_fsdp(model)))
-        after = outcome(lambda model=model, x=x: model(x).detach().cpu()) if "error" in answer else {}
-        answers.append({**answer, "after": after})
+        answers.append(outcome(lambda model=model: [] if isinstance(learner.mini_fsdp(model), list) else None))
     return answers
 
 
-def _emptied(value: object) -> list | None:
-    """What is returned by mistake need not cross: that it is a list will do."""
-    return [] if isinstance(value, list) else None
-
-
 def _spoil(model: nn.Sequential, kind: str, unit: int, number: int) -> None:
-    """Parameter ``number`` of a unit becomes one that mini_fsdp is to refuse, or the unit the one before it; ``none``: nothing does."""
+    """Parameter ``number`` of a unit becomes one that mini_fsdp is to refuse; ``none``: nothing does."""
     if kind == "none":
-        return
-    if kind == "twice":
-        model[unit] = model[unit - 1]
         return
     at, inner = _places(model[unit])[number]
     if kind == "tied":
@@ -244,7 +223,7 @@ def _parameter(values: torch.Tensor) -> nn.Parameter:
     return nn.Parameter(values.cuda())
 
 
-def _sequential(units: list[dict], tell: Tell, first: int = 0) -> nn.Sequential:
-    """``first``: the number of its first unit."""
-    made = [_KINDS[unit["kind"]](**unit["tensors"], tell=tell, number=first + i) for i, unit in enumerate(units)]
-    return nn.Sequential(*made)
+def _sequential(units: list[dict], tell: Tell) -> nn.Sequential:
+    return nn.Sequential(
+        *(_KINDS[unit["kind"]](**unit["tensors"], tell=tell, number=i) for i, unit in enumerate(units))
+    )

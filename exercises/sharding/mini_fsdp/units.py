@@ -1,13 +1,14 @@
-"""E15.2: units as the referee has them. It works out what a rank computes with given parts, and every rank's own gradients.
+"""E15.2: units as the referee has them, and one process that trains them with all ranks' batches.
 
-A unit is a dictionary: its ``kind`` and its ``tensors``. What a rank hands in of it is flat: its parameters in the order of
-``unit.parameters()``, one behind the other, and zeros until the number of ranks divides the length.
+A unit is a dictionary: its ``kind`` and its ``tensors``. Flat, its parameters stand in the order of ``unit.parameters()``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+
+from autograder.core.exercise import Case
 
 Tensor = torch.Tensor
 _ORDER = {
@@ -24,7 +25,7 @@ class Sharded:
     """A unit with parameters. ``number``: its place among all units; ``needed``: whether its backward needs its parameters."""
 
     number: int
-    unit: dict
+    flat: Tensor
     part: int
     needed: bool
 
@@ -34,55 +35,58 @@ class Sharded:
         return 4 * self.part
 
 
-def parameters(unit: dict) -> list[Tensor]:
-    """In the order of ``unit.parameters()``."""
+def _parameters(unit: dict) -> list[Tensor]:
     return [unit["tensors"][name] for name in _ORDER[unit["kind"]]]
 
 
-def sharded(models: Sequence[Sequence[dict]], world: int, input_requires_grad: bool = False) -> list[Sharded]:
-    """The units of all models that have parameters, in order, and how many elements a rank has of each."""
-    found, takes_gradient = [], input_requires_grad
-    for number, unit in enumerate(unit for model in models for unit in model):
-        if numbers := sum(p.numel() for p in parameters(unit)):
-            needed = unit["kind"] == "block" or (takes_gradient and unit["kind"] != "embed")
-            found.append(Sharded(number, unit, -(-numbers // world), needed))
-            takes_gradient = True
+def sharded(units: Sequence[dict], world: int) -> list[Sharded]:
+    """The units that have parameters, in order, and how many elements a rank has of each."""
+    found: list[Sharded] = []
+    for number, unit in enumerate(units):
+        if parameters := _parameters(unit):
+            flat = torch.cat([p.reshape(-1) for p in parameters])
+            needed = unit["kind"] == "block" or (bool(found) and unit["kind"] != "embed")
+            found.append(Sharded(number, flat, -(-len(flat) // world), needed))
     return found
 
 
-def flat(tensors: Sequence[Tensor], length: int) -> Tensor:
-    """One behind the other, and zeros up to ``length``."""
-    whole = torch.cat([tensor.reshape(-1) for tensor in tensors])
-    return torch.cat([whole, whole.new_zeros(length - len(whole))])
+@dataclass(frozen=True)
+class Passed:
+    """What is due of one pass: each rank's output; each rank's own gradients of each unit, and what is in `.grad` after it, flat."""
+
+    outs: list[Tensor]
+    own: list[list[Tensor]]
+    grads: list[Tensor] | None
 
 
-def output(models: Sequence[Sequence[dict]], values: Sequence[Tensor], x: Tensor) -> Tensor:
-    """What the models give for ``x``; ``values``: of each unit with parameters all of it, flat."""
-    h, whole = (x if not x.is_floating_point() else x.double()), iter(values)
-    for unit in (unit for model in models for unit in model):
-        h = _compute(unit, h, _split(unit, next(whole)) if parameters(unit) else [])
-    return h
+def passed(case: Case) -> Iterator[Passed]:
+    """Pass after pass of one process in float64, which makes the optimizer's steps."""
+    first = case.per_rank_inputs[0]
+    values = [unit.flat.double() for unit in sharded(first["units"], case.ranks)]
+    grads: list[Tensor] | None = None
+    for every in zip(*(own["passes"] for own in case.per_rank_inputs), strict=True):
+        outs, own = zip(*(_computed(first["units"], values, one["x"]) for one in every), strict=True)
+        if every[0]["do"] == "train":
+            means = [sum(of) / len(of) for of in zip(*own, strict=True)]
+            grads = means if grads is None else [old + new for old, new in zip(grads, means, strict=True)]
+        yield Passed(list(outs), list(own), grads)
+        if every[0]["then"] == "to none":
+            values = [value - case.inputs["lr"] * grad for value, grad in zip(values, grads, strict=True)]
+        if every[0]["then"] != "keep":
+            grads = None
 
 
-def gradients(
-    models: Sequence[Sequence[dict]], values: Sequence[Tensor], x: Tensor
-) -> tuple[list[Tensor], Tensor | None]:
-    """Of a rank with the batch ``x``: of each unit with parameters, flat, as float64, 0 where it is padded; and of ``x``."""
-    leaves = [value.double().requires_grad_() for value in values]
-    inputs = [x.double().requires_grad_()] if x.is_floating_point() else []
-    loss = output(models, leaves, inputs[0] if inputs else x).square().sum()
-    found = torch.autograd.grad(loss, [*leaves, *inputs])
-    return list(found[: len(leaves)]), found[-1] if inputs else None
+def _computed(units: Sequence[dict], values: Sequence[Tensor], x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    leaves = [value.clone().requires_grad_() for value in values]
+    h, whole = (x.double() if x.is_floating_point() else x), iter(leaves)
+    for unit in units:
+        likes = _parameters(unit)
+        parts = next(whole).split([like.numel() for like in likes]) if likes else ()
+        h = _forward(unit, h, [part.reshape(like.shape) for part, like in zip(parts, likes, strict=True)])
+    return h.detach(), list(torch.autograd.grad(h.square().sum(), leaves))
 
 
-def _split(unit: dict, whole: Tensor) -> list[Tensor]:
-    likes = parameters(unit)
-    sizes = [like.numel() for like in likes]
-    parts = whole[: sum(sizes)].double().split(sizes)
-    return [part.reshape(like.shape) for part, like in zip(parts, likes, strict=True)]
-
-
-def _compute(unit: dict, h: Tensor, p: list[Tensor]) -> Tensor:
+def _forward(unit: dict, h: Tensor, p: list[Tensor]) -> Tensor:
     kind = unit["kind"]
     if kind == "embed":
         return p[0][h]

@@ -1,4 +1,7 @@
-"""E15.1: what is drawn: parameters alike in all ranks, and for each rank gradients of its own, step after step."""
+"""E15.1 zero_adam: what is drawn: parameters alike in all ranks, and for each rank gradients of its own, step after step.
+
+What one criterion turns on, no other case holds: strides and formulas, lengths, missing gradients, refusals.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,110 +17,80 @@ Shape = tuple[int, ...]
 
 
 def cases(sampler: Sampler) -> Iterator[Case]:
-    for case in sampler.shuffled(_alone, _usual, _defaults, _several, _few_and_cut, _missing):
+    for case in sampler.shuffled(_strided, _defaults, _crossing, _uneven, _missing, _refused):
         yield case(sampler)
 
 
-def _alone(sampler: Sampler) -> Case:
-    """One rank: nobody to hear from. And what is refused."""
-    one = _optimizer(sampler, [(sampler.integer(2, 5), 3), ()], sampler.choice([_SINGLE, _DOUBLE]))
-    return _case(sampler, ("values", "errors"), 1, [one], [0, 0], refused=_refused(sampler))
-
-
-def _usual(sampler: Sampler) -> Case:
-    """Four ranks, every layout, three steps; before the second someone else writes to the parameters."""
-    shapes = sampler.permutation([(sampler.integer(30, 34), 20), (4, 23), (2, 5), (sampler.integer(300, 400),), ()])
-    one = _optimizer(sampler, _until(sampler, shapes, 4, {1, 2, 3}), _SINGLE)
-    for shape, layout in (((4, 23), "transposed"), ((2, 5), sampler.choice(["padded", "stepped"]))):
-        place = _shapes_of(one).index(shape)
-        one["values"][place] = laid_out(one["values"][place], layout)
-    return _case(sampler, ("values", "crossing", "state"), 4, [one], [0, 0, 0], written_before=1)
-
-
-def _defaults(sampler: Sampler) -> Case:
-    """Gradients so small that eps shows, and elements that the ranks divide."""
-    shapes = sampler.permutation([(sampler.integer(20, 24), 10), (sampler.integer(50, 90),), (2, 2)])
-    one = _optimizer(sampler, _until(sampler, shapes, 2, {0}), _DOUBLE, options={})
-    return _case(sampler, ("values", "crossing", "state"), 2, [one], [0, 0], scale=1e-7)
-
-
-def _several(sampler: Sampler) -> Case:
-    """Optimizers of both dtypes in turn, with numbers of their own, some of them 0, and with steps of their own."""
-    numbers = [{"betas": [0.0, 0.9], "eps": 0.0}, {"betas": [0.7, 0.0]}, {"lr": 0.0}]
-    shapes = [[(sampler.integer(2, 5), 2), (3,)], [(sampler.integer(4, 9),)], [(2, 2)]]
-    dtypes = sampler.shuffled(_SINGLE, _DOUBLE) + [sampler.choice([_SINGLE, _DOUBLE])]
-    drawn = zip(shapes, dtypes, numbers, strict=True)
-    made = [_optimizer(sampler, *one, options=_numbers(sampler) | own) for *one, own in drawn]
-    return _case(sampler, ("values", "crossing"), 2, made, [0, 1, 0, 2, 0, 1])
-
-
-def _few_and_cut(sampler: Sampler) -> Case:
-    """Fewer elements than ranks, where a share may be all padding; and shares that end inside a large parameter.
-
-    Where eps is 0, padding of zeros becomes what is not a number.
-    """
-    one = _optimizer(sampler, [(), (0, 3)], _SINGLE, options=_numbers(sampler) | {"eps": 0.0})
-    other = _optimizer(sampler, [(sampler.integer(2, 3),), (0,)], _DOUBLE)
-    shapes = sampler.permutation([(sampler.integer(5, 7), 5), *[(sampler.integer(1, 3),) for _ in range(5)]])
-    cut = _optimizer(sampler, _until(sampler, shapes, 4, {1}), _SINGLE, options=_numbers(sampler) | {"eps": 0.0})
-    return _case(sampler, ("uneven", "crossing"), 4, sampler.permutation([one, other, cut]), [0, 1, 2, 1, 0, 2])
-
-
-def _missing(sampler: Sampler) -> Case:
-    """Gradients that some ranks, or none, have, of the dtype that is not the usual one; frozen parameters; optimizers of nothing and of one parameter."""
-    shapes = [(2, 3), (sampler.integer(2, 5),), (3, 1), (4,)]
-    one = _optimizer(sampler, shapes, _DOUBLE)
-    for place, value in zip(
-        sampler.permutation(range(4)),
-        (sampler.values(3, 2, kind="mixed", dtype=_DOUBLE), sampler.tensor(3, dtype=torch.int64) + 2**60),
-        strict=False,
-    ):
-        one["values"].insert(place, value)
-        one["frozen"].insert(place, True)
-    frozen = _optimizer(sampler, [(3,)], _SINGLE)
-    frozen["frozen"] = [True]
-    nothing, of_no_elements = (
-        _optimizer(sampler, [], _SINGLE),
-        _optimizer(sampler, [(0, sampler.integer(1, 4))], _SINGLE),
-    )
-    lone = _optimizer(sampler, [(3, sampler.integer(1, 3))], _SINGLE)
-    made = [one, frozen, nothing, of_no_elements, lone]
-    case = _case(sampler, ("unused", "crossing"), 3, made, sampler.shuffled(1, 2, 3, 4) + [0, 0, 0, 0])
-    _take_away(sampler, case, [place for place, is_frozen in enumerate(one["frozen"]) if not is_frozen])
+def _strided(sampler: Sampler) -> Case:
+    """Three steps with numbers that show, every layout, parameters and gradients, out of a generator."""
+    shapes = sampler.permutation([(4, 23), (8, sampler.integer(2, 5)), (4, 2 * sampler.integer(2, 5)), (3,), ()])
+    one = _optimizer(sampler, shapes, _SINGLE)
+    names = iter(sampler.permutation(["transposed", "padded", "stepped"]))
+    one["values"] = [laid_out(value, next(names)) if value.ndim == 2 else value for value in one["values"]]
+    one["once"] = True
+    case = _case(sampler, ("values",), 4, [one], [0, 0, 0])
+    for own in case.per_rank_inputs:
+        for step in own["steps"]:
+            step["grads"] = [_laid_out(sampler, grad) for grad in step["grads"]]
     return case
 
 
-def _take_away(sampler: Sampler, case: Case, trained: list[int]) -> None:
-    """In the second step a gradient in some ranks, and one in all; in the third all of them; in the fourth all of one rank's.
+def _defaults(sampler: Sampler) -> Case:
+    """One parameter, whose gradient in one piece is the flat tensor itself, and so small that eps shows."""
+    one = _optimizer(sampler, [(2, sampler.integer(20, 60))], _DOUBLE, {})
+    return _case(sampler, ("values",), 2, [one], [0, 0], scale=1e-7)
 
-    Before the fourth what was trained is frozen, and what was frozen requires gradients: that comes too late.
-    One of the second step's is the first parameter: what follows it is then seen to keep its place.
+
+def _crossing(sampler: Sampler) -> Case:
+    """Tensors that the ranks divide each; one that is not trained."""
+    shapes = [(4 * sampler.integer(40, 60), 5), (4 * sampler.integer(2, 5),), (2, 2)]
+    one = _optimizer(sampler, sampler.permutation(shapes), _SINGLE)
+    place = sampler.integer(0, len(shapes))
+    one["values"].insert(place, _weights(sampler, torch.empty(3, 4)))
+    one["frozen"].insert(place, True)
+    return _case(sampler, ("crossing", "state"), 4, [one], [0, 0])
+
+
+def _uneven(sampler: Sampler) -> Case:
+    """Fewer elements than ranks, where a share may be all padding; and shares that end inside a large parameter."""
+    few = _optimizer(sampler, [(), (sampler.integer(1, 2),)], _SINGLE)
+    shapes = sampler.permutation([(sampler.integer(5, 7), 5), *[(sampler.integer(1, 3),) for _ in range(5)]])
+    cut = _optimizer(sampler, _one_over(sampler, shapes, 4), _SINGLE)
+    return _case(sampler, ("uneven",), 4, [few, cut], sampler.shuffled(0, 1) * 2)
+
+
+def _missing(sampler: Sampler) -> Case:
+    """Two optimizers alike: what the first one's ranks lack, the second one's have as zeros.
+
+    In the second step a gradient in some ranks and one in all, in the third all of them, in the fourth all of one rank's.
     """
-    some, every = sampler.permutation([trained[0], sampler.choice(trained[1:])])
+    shapes = [(2, 3), (sampler.integer(1, 3), 3), (3, 1), (6,)]
+    one = _optimizer(sampler, shapes, _DOUBLE)
+    twin = one | {"values": [value.clone() for value in one["values"]]}
+    case = _case(sampler, ("unused",), 3, [one, twin], [0] * 4)
+    some, every = sampler.permutation([0, sampler.integer(1, 3)])
     lacking, idle = sampler.shuffled(0, 1, 2)[:2]
     for rank, own in enumerate(case.per_rank_inputs):
-        of_it = [step for step in own["steps"] if step["of"] == 0]
-        of_it[3]["exchanged"] = True
-        _, second, third, fourth = (step["grads"] for step in of_it)
-        for place in trained:
-            if place == every or place == some and rank != lacking:
-                second[place] = None
-            third[place] = None
-            if rank == idle:
-                fourth[place] = None
+        lost = [set(), {every} | ({some} if rank != lacking else set()), set(range(4)), set(range(4 * (rank == idle)))]
+        of_zeros = []
+        for step, places in zip(own["steps"], lost, strict=True):
+            zeros = [torch.zeros_like(g) if at in places else g.clone() for at, g in enumerate(step["grads"])]
+            of_zeros.append({"of": 1, "grads": zeros})
+            step["grads"] = [None if at in places else grad for at, grad in enumerate(step["grads"])]
+        own["steps"] += of_zeros
+    return case
 
 
-def _refused(sampler: Sampler) -> list[dict]:
-    """What ValueError is due for, and the like of it that is sound."""
-    bad = [{"lr": -1e-3}, {"eps": -1e-8}]
-    for beta in (-0.1, 1.0, 1.5):
-        bad += [{"betas": [beta, 0.9]}, {"betas": [0.9, beta]}]
-    refused = [_optimizer(sampler, [(2, 2)], _SINGLE, options=_numbers(sampler) | one) for one in bad]
-    for dtypes in sampler.shuffled((_SINGLE, _DOUBLE), (_DOUBLE, _SINGLE), (_SINGLE, _SINGLE, torch.bfloat16)):
-        refused.append(_optimizer(sampler, [(2, 2)] * len(dtypes), _SINGLE))
-        refused[-1]["values"] = [value.to(dtype) for value, dtype in zip(refused[-1]["values"], dtypes, strict=True)]
-    sound = [_optimizer(sampler, [(2, 2)] * many, sampler.choice([_SINGLE, _DOUBLE])) for many in (1, 1, 2, 3)]
-    return sampler.permutation(refused + sound)
+def _refused(sampler: Sampler) -> Case:
+    """What ValueError is due for, and what is at the edge of it and sound."""
+    betas = [pair for beta in (-0.1, 1.0, 1.5) for pair in ([beta, 0.9], [0.9, beta])] + [[0.0, 0.9], [0.9, 0.0]]
+    numbers = [{"lr": -1e-3}, {"lr": 0.0}, {"eps": -1e-8}, {"eps": 0.0}, *({"betas": pair} for pair in betas)]
+    asked = [_optimizer(sampler, [(2, 2)], _SINGLE, _numbers(sampler) | one) for one in numbers]
+    for dtypes in sampler.shuffled((_SINGLE, _DOUBLE), (_DOUBLE, _SINGLE), (_DOUBLE, _DOUBLE)):
+        two = _optimizer(sampler, [(2, 2)] * 2, _SINGLE)
+        asked.append(two | {"values": [value.to(dtype) for value, dtype in zip(two["values"], dtypes, strict=True)]})
+    own = {"optimizers": [], "steps": [], "refused": sampler.permutation(asked)}
+    return Case(("errors",), {"world": 1}, ranks=1, per_rank_inputs=(own,))
 
 
 def _case(
@@ -126,38 +99,25 @@ def _case(
     world: int,
     optimizers: list[dict],
     of: Sequence[int],
-    written_before: int | None = None,
     scale: float = 1.0,
-    refused: Sequence[dict] = (),
 ) -> Case:
-    """``of``: which optimizer makes each step; ``scale``: how large gradients are; ``refused``: of calls beside."""
+    """``of``: which optimizer makes each step; ``scale``: how large gradients are."""
     steps: list[list[dict]] = [[] for _ in range(world)]
-    for number, which in enumerate(of):
-        likes = [
-            None if f else v for v, f in zip(optimizers[which]["values"], optimizers[which]["frozen"], strict=True)
+    for which in of:
+        grads = [
+            [None] * world if frozen else _gradients(sampler, value, world, scale)
+            for value, frozen in zip(optimizers[which]["values"], optimizers[which]["frozen"], strict=True)
         ]
-        written = [_weights(sampler, like) if number == written_before and like is not None else None for like in likes]
-        lone = len(likes) == 1  # of one parameter: its gradient in one piece is the flat tensor itself
-        grads = [[None] * world if like is None else _gradients(sampler, like, world, scale, lone) for like in likes]
         for rank in range(world):
-            own = [one[rank] for one in grads]
-            steps[rank].append({"of": which, "grads": own, "written": written, "exchanged": False})
-    each = tuple({"optimizers": optimizers, "steps": own, "refused": list(refused)} for own in steps)
+            steps[rank].append({"of": which, "grads": [one[rank] for one in grads]})
+    each = tuple({"optimizers": optimizers, "steps": own, "refused": []} for own in steps)
     return Case(criteria, {"world": world}, ranks=world, per_rank_inputs=each)
 
 
 def _optimizer(sampler: Sampler, shapes: list[Shape], dtype: torch.dtype, options: dict | None = None) -> dict:
-    values = [_laid_out(sampler, _weights(sampler, torch.empty(shape, dtype=dtype))) for shape in shapes]
-    return {
-        "values": values,
-        "frozen": [False] * len(values),
-        "once": sampler.chance(0.5),
-        "options": _numbers(sampler) if options is None else options,
-    }
-
-
-def _shapes_of(optimizer: dict) -> list[Shape]:
-    return [tuple(value.shape) for value in optimizer["values"]]
+    values = [_weights(sampler, torch.empty(shape, dtype=dtype)) for shape in shapes]
+    options = _numbers(sampler) if options is None else options
+    return {"values": values, "frozen": [False] * len(values), "once": False, "options": options}
 
 
 def _numbers(sampler: Sampler) -> dict:
@@ -166,29 +126,25 @@ def _numbers(sampler: Sampler) -> dict:
     return {"lr": tenths(5, 9) / 10, "betas": [tenths(5, 8), tenths(6, 9) + 0.05], "eps": tenths(2, 9)}
 
 
-def _until(sampler: Sampler, shapes: list[Shape], ranks: int, rests: set[int]) -> list[Shape]:
-    """``shapes``, and a row more, so that the ranks leave one of ``rests`` of all elements."""
+def _one_over(sampler: Sampler, shapes: list[Shape], ranks: int) -> list[Shape]:
+    """``shapes``, and a row more, so that the ranks leave one element of all."""
     elements = sum(torch.Size(shape).numel() for shape in shapes)
-    lengths = [length for length in range(1, ranks + 1) if (elements + length) % ranks in rests]
     places = sampler.integer(0, len(shapes))
-    return [*shapes[:places], (sampler.choice(lengths),), *shapes[places:]]
+    return [*shapes[:places], (-elements % ranks + 1,), *shapes[places:]]
 
 
 def _weights(sampler: Sampler, like: torch.Tensor) -> torch.Tensor:
     return sampler.values(*like.shape, kind="mixed", dtype=like.dtype) / 8
 
 
-def _gradients(
-    sampler: Sampler, like: torch.Tensor, world: int, scale: float, in_one_piece: bool
-) -> list[torch.Tensor]:
+def _gradients(sampler: Sampler, like: torch.Tensor, world: int, scale: float) -> list[torch.Tensor]:
     """Of each rank, unlike the others'; what all have in common is larger, so that no mean is near 0."""
     common = _weights(sampler, like)
-    own = [scale * (common + 0.3 * _weights(sampler, like)) for _ in range(world)]
-    return own if in_one_piece else [_laid_out(sampler, one) for one in own]
+    return [scale * (common + 0.3 * _weights(sampler, like)) for _ in range(world)]
 
 
 def _laid_out(sampler: Sampler, x: torch.Tensor) -> torch.Tensor:
     """In one of the layouts that its dimensions allow: of rows in one piece, by columns, or in something larger."""
-    if x.ndim == 0 or x.numel() == 0:
+    if x.ndim == 0:
         return x
     return next(made for name in sampler.permutation(_LAYOUTS) if (made := laid_out(x, name)) is not None)

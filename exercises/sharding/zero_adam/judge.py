@@ -1,66 +1,24 @@
 """E15.1 zero_adam: its judge.
 
-Every rank asks for its own gradients, which nobody else can know. What it handed in is in the broker's log: its
-gradients to a reduce-scatter, and to an all-gather the new values of its share, which it cannot work out before. The
-parameters in the ranks after a step, and what they hold, is what they say; parameters are to be what crossed, to the last bit.
+Every rank asks for its own gradients, which nobody else can know. What it handed in is in the broker's log. The
+parameters in the ranks after a step, and what they hold, is what they say. Only `values` knows Adam: what crosses, and in
+which order, is judged by the learner's own new values, and a missing gradient by its own step with zeros.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.judge.collective_broker import CollectiveRecord, Traffic
 from autograder.judge.expect import count_problem, error_problem, raised_problem, tensor_problem
-from autograder.judge.ranks import is_of_all, stopped
-from exercises.sharding.zero_adam.adam import DEFAULTS, RIVALS, Adam
+from autograder.judge.ranks import handed_in, is_of_all, stopped
 from exercises.sharding.zero_adam.cases import cases
 
 Tensor = torch.Tensor
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_DEFAULTS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}
 _NEAR = {torch.float32: 3e-6, torch.float64: 1e-10}
 _FREE_BYTES = 256
-
-
-@dataclass(frozen=True)
-class Due:
-    """An optimizer: its trained parameters by their places, and how its elements are shared out."""
-
-    places: list[int]
-    likes: list[Tensor]
-    ranks: int
-
-    @property
-    def elements(self) -> int:
-        return sum(like.numel() for like in self.likes)
-
-    @property
-    def share(self) -> int:
-        return -(-self.elements // self.ranks)
-
-    def of_rank(self, rank: int) -> int:
-        """How many elements a rank's share has without the padding."""
-        return max(0, min(self.share, self.elements - rank * self.share))
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.likes[0].dtype
-
-    def flat(self, tensors: list) -> Tensor:
-        """Of all parameters of the optimizer, as float64; what is None counts as zeros."""
-        pairs = zip((tensors[place] for place in self.places), self.likes, strict=True)
-        parts = [(torch.zeros_like(like) if tensor is None else tensor).detach().double() for tensor, like in pairs]
-        return torch.cat([torch.zeros(0, dtype=torch.float64), *(part.flatten() for part in parts)])
-
-
-@dataclass(frozen=True)
-class Step:
-    """What is due of one step: each rank's gradients as they are handed in, and all values after it."""
-
-    of: Due
-    grads: list[Tensor]
-    values: Tensor
 
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
@@ -75,129 +33,113 @@ def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
 
 
 def _record_problem(case: Case, results: list[dict]) -> str | None:
-    steps = len(case.per_rank_inputs[0]["steps"])
+    """What a rank says is one entry a step, with all parameters of that step's optimizer as they were."""
+    own = case.per_rank_inputs[0]
     for result in results:
-        if problem := count_problem(result["steps"], steps) or count_problem(result["kept"], steps + 1):
+        if problem := count_problem(result["steps"], len(own["steps"])) or count_problem(
+            result["kept"], len(own["steps"])
+        ):
             return problem
-    return count_problem(results[0]["answers"], len(case.per_rank_inputs[0]["refused"]))
+        for step, after in zip(own["steps"], result["steps"], strict=True):
+            likes = own["optimizers"][step["of"]]["values"]
+            for found in (after["values"], after["lies"]):
+                if problem := count_problem(found, len(likes)) or next(
+                    filter(None, map(tensor_problem, found, likes)), None
+                ):
+                    return problem
+    return count_problem(results[0]["answers"], len(own["refused"]))
 
 
-def _dues(case: Case) -> list[Due]:
-    def expected(spec: dict) -> Due:
-        places = [place for place, frozen in enumerate(spec["frozen"]) if not frozen]
-        return Due(places, [spec["values"][place] for place in places], case.ranks)
+def _flat(case: Case, which: int, tensors: Sequence[Tensor | None]) -> Tensor:
+    """Of all trained parameters of an optimizer, as float64; what is None counts as zeros."""
+    spec = case.per_rank_inputs[0]["optimizers"][which]
+    pairs = zip(tensors, spec["values"], spec["frozen"], strict=True)
+    trained = [torch.zeros_like(like) if one is None else one for one, like, frozen in pairs if not frozen]
+    return torch.cat([one.detach().double().flatten() for one in trained])
 
-    return [expected(spec) for spec in case.per_rank_inputs[0]["optimizers"]]
+
+def _of_step(case: Case, number: int) -> int:
+    return case.per_rank_inputs[0]["steps"][number]["of"]
 
 
-def _played(case: Case, **otherwise) -> list[Step]:
-    """What is due in every step; ``otherwise``: what is done otherwise than right."""
-    all_expected, specs = _dues(case), case.per_rank_inputs[0]["optimizers"]
-    pairs = zip(all_expected, specs, strict=True)
-    made = [Adam(expected.flat(spec["values"]), **DEFAULTS | spec["options"], **otherwise) for expected, spec in pairs]
-    found = []
-    for every in zip(*(own["steps"] for own in case.per_rank_inputs), strict=True):
-        expected, adam = all_expected[every[0]["of"]], made[every[0]["of"]]
-        if any(written is not None for written in every[0]["written"]):
-            adam.values = expected.flat(every[0]["written"])
-        grads = [expected.flat(step["grads"]) for step in every]
-        adam.step(grads)
-        found.append(Step(expected, grads, adam.values))
-    return found
+def _gradients(case: Case, number: int) -> list[Tensor]:
+    return [_flat(case, _of_step(case, number), own["steps"][number]["grads"]) for own in case.per_rank_inputs]
+
+
+def _after(case: Case, number: int, results: list[dict]) -> list[Tensor]:
+    return [_flat(case, _of_step(case, number), result["steps"][number]["values"]) for result in results]
+
+
+def _is_near(found: Tensor, due: Tensor, dtype: torch.dtype) -> bool:
+    return bool(((found - due).abs() <= _NEAR[dtype] * (1 + due.abs())).all())
 
 
 # ---- values
 
 
+def _by_adam(case: Case) -> Iterator[Tensor]:
+    """All values after each step of the case's optimizer, in float64."""
+    (spec,) = case.per_rank_inputs[0]["optimizers"]
+    numbers = _DEFAULTS | spec["options"]
+    (beta1, beta2), p = numbers["betas"], _flat(case, 0, spec["values"])
+    m, v = torch.zeros_like(p), torch.zeros_like(p)
+    for t in range(1, len(case.per_rank_inputs[0]["steps"]) + 1):
+        grads = _gradients(case, t - 1)
+        g = sum(grads) / len(grads)
+        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
+        p = p - numbers["lr"] * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)).sqrt() + numbers["eps"])
+        yield p
+
+
+def _in_place(result: dict) -> bool:
+    """Whether the memory that the parameters had in the call holds what they hold after each step."""
+    return all(all(map(torch.equal, after["values"], after["lies"])) for after in result["steps"])
+
+
 def _values_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    specs, played = case.per_rank_inputs[0]["optimizers"], _played(case)
-    now = [list(spec["values"]) for spec in specs]
-    for number, step in enumerate(played):
-        which = case.per_rank_inputs[0]["steps"][number]["of"]
-        flat = step.values
-        for place, like in zip(step.of.places, step.of.likes, strict=True):
-            now[which][place], flat = flat[: like.numel()].view(like.shape), flat[like.numel() :]
-        for result in results:
-            if problem := _after_problem(case, number, result["steps"][number], now):
-                return problem
-    return _unlike_problem(results)
-
-
-def _after_problem(case: Case, number: int, after: dict, now: list[list[Tensor]]) -> str | None:
-    """Why a rank's parameters after a step are not ``now``, or None."""
-    for which, (spec, all_expected) in enumerate(zip(case.per_rank_inputs[0]["optimizers"], now, strict=True)):
-        found = [after[name][which] if len(after[name]) > which else None for name in ("values", "lies")]
-        if any(count_problem(values, len(all_expected)) for values in found):
-            return "The record does not hold every parameter."
-        for like, frozen, expected, value, lies in zip(
-            spec["values"], spec["frozen"], all_expected, *found, strict=True
-        ):
-            if problem := tensor_problem(value, like):
-                return problem
-            if frozen and not torch.equal(value, like):
-                return "A frozen parameter has changed: no share holds it."
-            if not _is_near(value, expected, like.dtype):
-                return _why_not(case, number, which, after["values"][which])
-            if tensor_problem(lies, like) or not torch.equal(lies, value):
+    dtype = case.per_rank_inputs[0]["optimizers"][0]["values"][0].dtype
+    for number, due in enumerate(_by_adam(case)):
+        for result, found in zip(results, _after(case, number, results), strict=True):
+            if not _is_near(found, due, dtype):
+                return _NOT_ADAM
+            if not _in_place(result):
                 return "The new values are in new tensors: the memory that the parameters had in the call does not hold them."
     return None
 
 
-def _is_near(value: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
-    if not dtype.is_floating_point:
-        return torch.equal(value, expected)
-    return bool(
-        ((value.double() - expected.double()).abs() <= _NEAR.get(dtype, 0.0) * (1 + expected.double().abs())).all()
-    )
-
-
-def _why_not(case: Case, number: int, which: int, values: list) -> str:
-    expected = _dues(case)[which]
-    if case.per_rank_inputs[0]["steps"][number]["of"] != which:
-        return "A step has changed parameters of another optimizer."
-    if not expected.places or any(
-        tensor_problem(values[place], like) for place, like in zip(expected.places, expected.likes, strict=True)
-    ):
-        return _NOT_ADAM
-    flat = expected.flat(values)
-    before = next((step.values for step in _played(case)[:number][::-1] if step.of.places is expected.places), None)
-    if torch.equal(
-        flat, expected.flat(case.per_rank_inputs[0]["optimizers"][which]["values"]) if before is None else before
-    ):
-        return "After a step a rank's parameters are what they were: new values are written in place in every rank."
-    for otherwise, sentence in RIVALS:
-        if _is_near(flat, _played(case, **otherwise)[number].values, expected.dtype):
-            return sentence
-    return _NOT_ADAM
-
-
 _NOT_ADAM = (
-    "After a step the parameters are not what Adam makes of the mean of all ranks' gradients: of this step's, with moments and "
-    "a count of steps that belong to these elements and to this optimizer."
+    "After a step a rank's parameters are not what Adam makes of the mean of all ranks' gradients: of this step's, with moments "
+    "that begin at 0 and belong to these elements."
 )
-
-
-def _unlike_problem(results: list[dict]) -> str | None:
-    for every in zip(*(result["steps"] for result in results), strict=True):
-        for values in zip(*(after["values"] for after in every), strict=True):
-            if not all(all(map(torch.equal, one, values[0])) for one in values):
-                return "After a step the ranks' parameters are not the same to the last bit: all come out of the all-gather."
-    return None
 
 
 # ---- what crossed
 
 
 def _crossing_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    """In every step two collectives and nothing else."""
-    steps = [step for step in _played(case) if step.of.elements]
-    operations = [collective.entry.operation for collective in traffic.collectives]
-    if operations != ["reduce_scatter", "all_gather"] * len(steps):
-        return _why_others(operations, len(steps))
-    return _contents_problem(case, steps, traffic.collectives) or _received_problem(case, results, traffic.collectives)
+    """In every step two collectives and nothing else. The order of elements is not judged here."""
+    steps = len(case.per_rank_inputs[0]["steps"])
+    if problem := _why_others([collective.entry.operation for collective in traffic.collectives], steps):
+        return problem
+    for number in range(steps):
+        scatter, gather = traffic.collectives[2 * number : 2 * number + 2]
+        if problem := _kind_problem(case, scatter) or _kind_problem(case, gather):
+            return problem
+        grads = _gradients(case, number)
+        if not _is_handed(scatter, [grad.sort().values for grad in grads], lambda given: given.sort().values):
+            return "What a rank hands in to the reduce-scatter are not its own gradients of this step, nothing more and nothing less."
+        came = torch.cat([_given(gather, rank) for rank in range(case.ranks)])
+        if any(len(came) != len(now) or not torch.isin(now, came).all() for now in _after(case, number, results)):
+            return "What the all-gather brings are not the values that a rank's parameters have after the step."
+    spec = case.per_rank_inputs[0]["optimizers"][0]
+    places = [place for place, frozen in enumerate(spec["frozen"]) if frozen]
+    kept = (torch.equal(one["steps"][-1]["values"][at], spec["values"][at]) for one in results for at in places)
+    return None if all(kept) else "A parameter that is not trained has changed: no share holds it."
 
 
-def _why_others(operations: list[str], steps: int) -> str:
+def _why_others(operations: list[str], steps: int) -> str | None:
+    if operations == ["reduce_scatter", "all_gather"] * steps:
+        return None
     if foreign := sorted(set(operations) - {"reduce_scatter", "all_gather"}):
         return f"Something else crosses than a reduce-scatter and an all-gather: {foreign[0]}."
     for operation in ("reduce_scatter", "all_gather"):
@@ -207,102 +149,111 @@ def _why_others(operations: list[str], steps: int) -> str:
     return "In a step the all-gather crosses before the reduce-scatter: what it brings cannot be new."
 
 
-def _contents_problem(case: Case, steps: list[Step], collectives: tuple[CollectiveRecord, ...]) -> str | None:
-    """Why what was handed in to the reduce-scatters and the all-gathers is not what is due, whatever else crosses, or None."""
-    for operation, problem_of in (("reduce_scatter", _scatter_problem), ("all_gather", _gather_problem)):
-        found = [collective for collective in collectives if collective.entry.operation == operation]
-        if len(found) != len(steps):
-            return f"One {operation} of one flat tensor is due in a step."
-        for step, collective in zip(steps, found, strict=True):
-            if problem := _shape_problem(step.of, collective) or problem_of(step, collective):
-                return problem
+def _kind_problem(case: Case, collective: CollectiveRecord) -> str | None:
+    if not is_of_all(collective, case.ranks):
+        return "A collective does not cross between all ranks in the default process group."
+    dtype = case.per_rank_inputs[0]["optimizers"][0]["values"][0].dtype
+    return (
+        None
+        if f"torch.{collective.entry.dtype}" == str(dtype)
+        else "What crosses has another dtype than the parameters."
+    )
+
+
+def _given(collective: CollectiveRecord, rank: int) -> Tensor:
+    return handed_in(collective.given[rank], collective.entry.dtype).double()
+
+
+def _is_handed(scatter: CollectiveRecord, grads: list[Tensor], seen: Callable[[Tensor], Tensor]) -> bool:
+    """Whether each rank handed in its gradients, as they are or divided by the number of ranks."""
+    given = [seen(_given(scatter, rank)) for rank in range(len(grads))]
+    if any(len(one) != len(own) for one, own in zip(given, grads, strict=True)):
+        return False
+    return any(
+        all(bool(((one - own / by).abs() <= 1e-6 * own.abs()).all()) for one, own in zip(given, grads, strict=True))
+        for by in (1, len(grads))
+    )
+
+
+# ---- shares
+
+
+def _uneven_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
+    """Of the reduce-scatters where there is one a step, and of the all-gathers likewise: whatever else crosses."""
+    steps = len(case.per_rank_inputs[0]["steps"])
+    every = [
+        [collective for collective in traffic.collectives if collective.entry.operation == operation]
+        for operation in ("reduce_scatter", "all_gather")
+    ]
+    scatters, gathers = ([None] * steps if len(found) != steps else found for found in every)
+    for number, (scatter, gather) in enumerate(zip(scatters, gathers, strict=True)):
+        if scatter is None and gather is None:
+            return "A step cuts no one sequence into shares: neither a reduce-scatter nor an all-gather crosses once a step."
+        if problem := scatter and _cut_problem(case, number, scatter):
+            return problem
+        if problem := gather and _joined_problem(case, number, results, gather):
+            return problem
     return None
 
 
-def _shape_problem(expected: Due, collective: CollectiveRecord) -> str | None:
-    entry = collective.entry
-    if not is_of_all(collective, expected.ranks):
-        return "A collective does not cross between all ranks in the default process group."
-    if _DTYPES.get(entry.dtype) != expected.dtype:
-        return "What crosses has another dtype than the parameters."
-    if entry.bytes != expected.share * expected.ranks * expected.dtype.itemsize:
+_SHARES = "shares are equal parts of the elements, padded to the next multiple of the ranks, whatever the sizes of the tensors."
+
+
+def _cut_problem(case: Case, number: int, scatter: CollectiveRecord) -> str | None:
+    grads = _gradients(case, number)
+    elements, padding = len(grads[0]), -len(grads[0]) % case.ranks
+    if any(len(_given(scatter, rank)) != elements + padding for rank in range(case.ranks)):
+        return f"The gradients that cross are more or fewer than due: {_SHARES}"
+    if not _is_handed(scatter, grads, lambda given: given[:elements]):
         return (
-            "What crosses is larger or smaller than all elements, padded to the next multiple of the ranks: shares are equal "
-            "parts of the elements, whatever the sizes of the tensors."
+            "What a rank hands in to the reduce-scatter are not its own gradients in sequence: parameter after parameter, row by "
+            "row, and the padding behind them."
         )
     return None
 
 
-def _scatter_problem(step: Step, collective: CollectiveRecord) -> str | None:
-    if collective.entry.reduces not in ("SUM", "AVG"):
-        return "The reduce-scatter neither sums nor averages."
-    factors = (1,) if collective.entry.reduces == "AVG" else (1, 1 / step.of.ranks)
-    given = [_decoded(collective, rank)[: step.of.elements] for rank in range(step.of.ranks)]
-    if any(
-        all(_is_handed(one, factor * own) for one, own in zip(given, step.grads, strict=True)) for factor in factors
-    ):
-        return None
-    return (
-        "What a rank hands in to the reduce-scatter are not its own gradients of this step: all elements in the order of the "
-        "parameters, row by row, zeros for those that it does not have, and the padding behind them."
-    )
-
-
-def _is_handed(given: Tensor, own: Tensor) -> bool:
-    return bool(((given - own).abs() <= 1e-6 * own.abs()).all())
-
-
-def _gather_problem(step: Step, collective: CollectiveRecord) -> str | None:
-    for rank in range(step.of.ranks):
-        expected = step.values[rank * step.of.share : (rank + 1) * step.of.share]
-        if not _is_near(_decoded(collective, rank)[: len(expected)], expected, step.of.dtype):
-            return "What a rank hands in to the all-gather are not the new values of its own share of the elements."
+def _joined_problem(case: Case, number: int, results: list[dict], gather: CollectiveRecord) -> str | None:
+    came = torch.cat([_given(gather, rank) for rank in range(case.ranks)])
+    after = _after(case, number, results)
+    if not all(torch.isin(now, came).all() for now in after):
+        return None  # no new values: that is lost elsewhere
+    elements = len(after[0])
+    if len(came) != elements + -elements % case.ranks:
+        return f"The new values that cross are more or fewer than due: {_SHARES}"
+    if not all(torch.equal(came[:elements], now) for now in after):
+        return "A rank's part of the all-gather is not its share of the sequence, or parameters take other places of it than theirs."
     return None
-
-
-def _decoded(collective: CollectiveRecord, rank: int) -> Tensor:
-    return torch.frombuffer(bytearray(collective.given[rank]), dtype=_DTYPES[collective.entry.dtype]).double()
-
-
-def _received_problem(case: Case, results: list[dict], collectives: tuple[CollectiveRecord, ...]) -> str | None:
-    """Whether the ranks' parameters are what crossed."""
-    gathered = [collective for collective in collectives if collective.entry.operation == "all_gather"]
-    for number, step in enumerate(_played(case)):
-        if not step.of.elements:
-            continue
-        collective = gathered.pop(0)
-        came = torch.cat([_decoded(collective, rank) for rank in range(case.ranks)])[: step.of.elements]
-        for result in results:
-            values = result["steps"][number]["values"][case.per_rank_inputs[0]["steps"][number]["of"]]
-            if not torch.equal(step.of.flat(values), came):
-                return "After a step a rank's parameters are not what the all-gather brought."
-    return None
-
-
-def _uneven_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    if problem := _values_problem(case, results, traffic):
-        return problem
-    return _contents_problem(case, [step for step in _played(case) if step.of.elements], traffic.collectives)
 
 
 # ---- what is held, what is missing, what is refused
 
 
 def _state_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    (expected,) = _dues(case)
-    moments, all_moments = (2 * elements * expected.dtype.itemsize for elements in (expected.share, expected.elements))
-    for rank, result in enumerate(results):
-        if min(result["kept"][1:]) < 2 * expected.of_rank(rank) * expected.dtype.itemsize:
-            return "After a step a rank holds less in tensors than two moments of its own share take."
-    kept = max(number for result in results for number in result["kept"])
-    if kept <= moments + _FREE_BYTES:
-        return None
-    if kept >= all_moments:
-        return "A rank holds as much between steps as two moments of all elements take: a slice keeps the whole of its storage."
-    return (
-        "Between steps a rank holds more than two moments of its own share: gradients, weights, moments in a wider dtype or "
-        "another rank's, or shares of unlike sizes."
-    )
+    """New tensors for parameters are lost elsewhere, and no state."""
+    (spec,) = case.per_rank_inputs[0]["optimizers"]
+    nbytes = len(_flat(case, 0, spec["values"])) * spec["values"][0].dtype.itemsize
+    moments = 2 * nbytes // case.ranks
+    if min(number for result in results for number in result["kept"]) < moments:
+        return "After a step a rank holds less in tensors than two moments of its own share take."
+    room = moments + _FREE_BYTES + (0 if all(map(_in_place, results)) else nbytes)
+    if max(number for result in results for number in result["kept"]) > room:
+        return (
+            "Between steps a rank holds more than two moments of its own share: gradients, weights, moments in a wider dtype or "
+            "another rank's. A slice keeps the whole of its storage."
+        )
+    return None
+
+
+def _unused_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
+    """Two optimizers alike: in the second half of the steps there are zeros where the first one's ranks had nothing."""
+    spec, half = case.per_rank_inputs[0]["optimizers"][0], len(case.per_rank_inputs[0]["steps"]) // 2
+    for number in range(half):
+        for now, due in zip(_after(case, number, results), _after(case, number + half, results), strict=True):
+            if torch.equal(due, _flat(case, 0, spec["values"])):
+                return "A step with gradients leaves the parameters what they were."
+            if not _is_near(now, due, spec["values"][0].dtype):
+                return "Where gradients are missing, the parameters are not what they are with zeros for gradients."
+    return None
 
 
 def _grads_problem(case: Case, results: list[dict]) -> str | None:
@@ -318,17 +269,23 @@ def _grads_problem(case: Case, results: list[dict]) -> str | None:
 
 def _errors_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
     for spec, answer in zip(case.per_rank_inputs[0]["refused"], results[0]["answers"], strict=True):
-        if _is_sound(spec) and "error" in answer:
-            return f"Numbers and dtypes that Adam can work with are refused. {raised_problem(answer['error'])}"
-        if not _is_sound(spec) and (problem := error_problem(answer, "ValueError")):
+        because = _why_refused(spec)
+        if because and (problem := error_problem(answer, "ValueError", because)):
             return problem
+        if not because and "error" in answer:
+            return f"Numbers and dtypes that Adam can work with are refused. {raised_problem(answer['error'])}"
     return None
 
 
-def _is_sound(spec: dict) -> bool:
-    numbers = DEFAULTS | spec["options"]
-    in_range = min(numbers["lr"], numbers["eps"], *numbers["betas"]) >= 0 and max(numbers["betas"]) < 1
-    return in_range and len({value.dtype for value in spec["values"]}) == 1
+def _why_refused(spec: dict) -> str | None:
+    numbers = _DEFAULTS | spec["options"]
+    for name in ("lr", "eps"):
+        if numbers[name] < 0:
+            return f"`{name}` is less than 0"
+    for name, beta in zip(("beta1", "beta2"), numbers["betas"], strict=True):
+        if not 0 <= beta < 1:
+            return f"{name} is {'less than 0' if beta < 0 else 'not less than 1'}"
+    return "trained `parameters` have two dtypes" if len({value.dtype for value in spec["values"]}) > 1 else None
 
 
 _PROBLEMS = {
@@ -336,7 +293,7 @@ _PROBLEMS = {
     "crossing": _crossing_problem,
     "uneven": _uneven_problem,
     "state": _state_problem,
-    "unused": _values_problem,
+    "unused": _unused_problem,
     "errors": _errors_problem,
 }
 
@@ -349,19 +306,10 @@ exercise = Exercise(
         Criterion(
             "crossing", 2, "a step is one reduce-scatter of gradients and one all-gather of new values, and no more"
         ),
-        Criterion(
-            "uneven", 1, "shares are equal parts of the elements, whatever tensors and ranks there are", ("values",)
-        ),
-        Criterion("state", 2, "a rank holds two moments of its own share between steps, and no more", ("values",)),
-        Criterion(
-            "unused",
-            1,
-            "missing gradients count as zeros, .grad stays, and frozen parameters take no part",
-            ("values",),
-        ),
-        Criterion(
-            "errors", 1, "numbers and dtypes that Adam cannot work with are refused with ValueError", ("values",)
-        ),
+        Criterion("uneven", 1, "shares are equal parts of the elements, whatever tensors and ranks there are"),
+        Criterion("state", 2, "a rank holds two moments of its own share between steps, and no more"),
+        Criterion("unused", 1, "missing gradients count as zeros, and .grad stays"),
+        Criterion("errors", 1, "numbers and dtypes that Adam cannot work with are refused with ValueError"),
     ),
     cases=cases,
     judge=_judge,
