@@ -173,4 +173,4 @@ def test_what_stops_a_function_that_was_written_is_a_fact_by_which_forms_are_kno
     judge = InProcessJudge(DOUBLE, Sampler(1))
     while judge.next_case():
         judge.judge(wire.encode({"raised": {"type": kind, "kinds": [kind], "message": "", "line": "x"}}), [])
-    assert bool(judge.facts) is has_facts
+    assert bool(judge.observed.whole and judge.observed.facts) is has_facts
