@@ -13,20 +13,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from autograder.core.flag import Flag
+from autograder.core.unexplained import Unexplained
 from autograder.core.verdict import Verdict
 
 NOT_GRADED = "not graded"
-
-
-@dataclass(frozen=True)
-class Unexplained:
-    """What a function lost, kept so that known wrong ones can be played with the same cases later, and name the misconception.
-
-    ``seed``: of the draw. ``facts``: see :class:`autograder.judge.observed.Observed`.
-    """
-
-    seed: int
-    facts: dict[str, list[str]]
 
 
 @dataclass

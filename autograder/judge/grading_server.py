@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.core.ledger import Unexplained
+from autograder.core.unexplained import Unexplained
 from autograder.core.verdict import Verdict
 from autograder.judge.judge_server import SubprocessJudge, judge_server
 from autograder.judge.play_forms import SECONDS, explained_by_play

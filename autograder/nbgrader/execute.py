@@ -6,7 +6,8 @@ from nbgrader.preprocessors import Execute
 from traitlets import default
 
 from autograder.core.flag import Flag
-from autograder.core.ledger import Ledger, Unexplained
+from autograder.core.ledger import Ledger
+from autograder.core.unexplained import Unexplained
 from autograder.core.verdict import Verdict
 from autograder.flags.noticed import with_noticed
 from autograder.intake.graded_form import why_not_graded

@@ -16,8 +16,8 @@ from traitlets import Bool, Enum, Integer
 
 from autograder.core.flag import Flag
 from autograder.core.hidden_region import named_exercise
-from autograder.core.ledger import Unexplained
 from autograder.core.report import as_html, as_text
+from autograder.core.unexplained import Unexplained
 from autograder.core.verdict import Verdict
 from autograder.flags.noticed import flags_of_noticed
 from autograder.intake.beside import lay_out

@@ -10,10 +10,10 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 
 from autograder.core.flag import Flag
-from autograder.core.ledger import Unexplained
 from autograder.core.marks import Mark, Marks
 from autograder.core.printable import visible
 from autograder.core.report import reasons
+from autograder.core.unexplained import Unexplained
 from autograder.core.verdict import Verdict
 from autograder.intake.brought import with_what_it_brings
 from autograder.intake.files import copy, handed_in, taken_along
