@@ -1,4 +1,4 @@
-"""Tests that settle the claims of the chapter "Sharded data parallelism: ZeRO and FSDP", one per claim."""
+"""Tests that settle what the chapter "Sharded data parallelism: ZeRO and FSDP" says: its claims, and what no cell of it shows."""
 
 import functools
 import inspect
@@ -19,6 +19,7 @@ from torch.distributed.fsdp import (
 from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.checkpoint import checkpoint
 
 from gpulab.collectives import RankError, run_ranks
 
@@ -82,6 +83,29 @@ def test_the_backward_pass_gathers_again():
     assert sorted(backward) == ["all_gather"] * LAYERS + ["reduce_scatter"] * LAYERS
     forward, backward = ([e.operation for e in one] for one in passes(lambda: sharded(reshard_after_forward=False)))
     assert forward == ["all_gather"] * LAYERS and backward == ["reduce_scatter"] * LAYERS
+
+
+def root_alone() -> torch.nn.Module:
+    return fully_shard(layers(), mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
+
+
+def test_a_model_that_is_one_unit_is_gathered_once_and_kept():
+    forward, backward = ([(e.operation, e.bytes) for e in one] for one in passes(root_alone))
+    assert forward == [("all_gather", MODEL)] and backward == [("reduce_scatter", MODEL)]
+
+
+def checkpointed() -> torch.nn.Module:
+    model, mesh = layers(), init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in model:
+        layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False)
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def test_a_checkpoint_inside_a_unit_adds_no_gather():
+    forward, backward = ([e.operation for e in one] for one in passes(checkpointed))
+    assert forward == ["all_gather"] * LAYERS
+    assert sorted(backward) == ["all_gather"] * LAYERS + ["reduce_scatter"] * LAYERS
 
 
 def kept(rank, world, stage):
