@@ -121,9 +121,11 @@ shown("DDP, ZeroRedundancyOptimizer", of_torch[1])
 # of n ranks, is there. All tensors lie on the host:
 #
 # - [c1] `parameters`: parameters of any shapes and strides, as `model.parameters()` gives them, alike in all ranks. Those that
-#   require gradients are **trained**, and have one dtype, `float32` or `float64`. The others belong to no share and stay as they are;
+#   require gradients, one at least, are **trained**, and have one dtype, `float32` or `float64`. The others, of any dtypes, belong
+#   to no share and stay as they are;
 # - [c2] it returns a function `step` without arguments, with moments and a count of steps of its own. Ranks have gradients of
-#   their own batches in `.grad`, of their parameters' shapes and dtype, and then every rank calls `step()`, step after step;
+#   their own batches in `.grad`, of their parameters' shapes and dtype and of any strides. Then every rank calls `step()`, and so
+#   step after step;
 # - [c3] after a step the trained parameters have, in every rank and up to rounding in their dtype, the values that **Adam**
 #   gives them with **the mean of all ranks' gradients**, g. In step t, counted from 1, the first moment m becomes
 #   beta1 m + (1 - beta1) g, the second moment v becomes beta2 v + (1 - beta2) g², and a value p becomes

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 def cases(sampler: Sampler) -> Iterator[Case]:
-    for case in sampler.shuffled(_strided, _defaults, _crossing, _uneven, _missing, _refused):
+    for case in sampler.shuffled(_strided, _defaults, _crossing, _few, _uneven, _missing, _refused):
         yield case(sampler)
 
 
@@ -48,36 +48,40 @@ def _crossing(sampler: Sampler) -> Case:
     place = sampler.integer(0, len(shapes))
     one["values"].insert(place, _weights(sampler, torch.empty(3, 4)))
     one["frozen"].insert(place, True)
-    return _case(sampler, ("crossing", "state"), 4, [one], [0, 0])
+    return _case(sampler, ("crossing", "state"), 2, [one], [0, 0])
+
+
+def _few(sampler: Sampler) -> Case:
+    """Fewer elements than ranks: a share may be all padding."""
+    few = _optimizer(sampler, [(), (sampler.integer(1, 2),)], _SINGLE)
+    return _case(sampler, ("uneven",), 4, [few], [0, 0])
 
 
 def _uneven(sampler: Sampler) -> Case:
-    """Fewer elements than ranks, where a share may be all padding; and shares that end inside a large parameter."""
-    few = _optimizer(sampler, [(), (sampler.integer(1, 2),)], _SINGLE)
+    """Shares that end inside a large parameter, and most of a row of padding."""
     shapes = sampler.permutation([(sampler.integer(5, 7), 5), *[(sampler.integer(1, 3),) for _ in range(5)]])
-    cut = _optimizer(sampler, _one_over(sampler, shapes, 4), _SINGLE)
-    return _case(sampler, ("uneven",), 4, [few, cut], sampler.shuffled(0, 1) * 2)
+    return _case(sampler, ("uneven",), 3, [_optimizer(sampler, _one_over(sampler, shapes, 3), _SINGLE)], [0, 0])
 
 
 def _missing(sampler: Sampler) -> Case:
-    """Two optimizers alike: what the first one's ranks lack, the second one's have as zeros.
+    """Three optimizers alike: what the first one's ranks lack, the second one's have as zeros; the third's go the other way.
 
     In the second step a gradient in some ranks and one in all, in the third all of them, in the fourth all of one rank's.
     """
     shapes = [(2, 3), (sampler.integer(1, 3), 3), (3, 1), (6,)]
     one = _optimizer(sampler, shapes, _DOUBLE)
-    twin = one | {"values": [value.clone() for value in one["values"]]}
-    case = _case(sampler, ("unused",), 3, [one, twin], [0] * 4)
+    alike = [one, *(one | {"values": [value.clone() for value in one["values"]]} for _ in range(2))]
+    case = _case(sampler, ("unused",), 3, alike, [0] * 4)
     some, every = sampler.permutation([0, sampler.integer(1, 3)])
     lacking, idle = sampler.shuffled(0, 1, 2)[:2]
     for rank, own in enumerate(case.per_rank_inputs):
         lost = [set(), {every} | ({some} if rank != lacking else set()), set(range(4)), set(range(4 * (rank == idle)))]
-        of_zeros = []
+        of_zeros, others = [], {"of": 2, "grads": [-grad for grad in own["steps"][0]["grads"]]}
         for step, places in zip(own["steps"], lost, strict=True):
             zeros = [torch.zeros_like(g) if at in places else g.clone() for at, g in enumerate(step["grads"])]
             of_zeros.append({"of": 1, "grads": zeros})
             step["grads"] = [None if at in places else grad for at, grad in enumerate(step["grads"])]
-        own["steps"] += of_zeros
+        own["steps"] += [*of_zeros, others]
     return case
 
 
@@ -89,6 +93,9 @@ def _refused(sampler: Sampler) -> Case:
     for dtypes in sampler.shuffled((_SINGLE, _DOUBLE), (_DOUBLE, _SINGLE), (_DOUBLE, _DOUBLE)):
         two = _optimizer(sampler, [(2, 2)] * 2, _SINGLE)
         asked.append(two | {"values": [value.to(dtype) for value, dtype in zip(two["values"], dtypes, strict=True)]})
+    quantized = _optimizer(sampler, [(2, 2)] * 2, _SINGLE)
+    quantized["values"][0], quantized["frozen"][0] = torch.ones(2, 2, dtype=torch.int8), True
+    asked.append(quantized)
     own = {"optimizers": [], "steps": [], "refused": sampler.permutation(asked)}
     return Case(("errors",), {"world": 1}, ranks=1, per_rank_inputs=(own,))
 

@@ -5,14 +5,15 @@ parameters in the ranks after a step, and what they hold, is what they say. Only
 which order, is judged by the learner's own new values, and a missing gradient by its own step with zeros.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
-from autograder.judge.collective_broker import CollectiveRecord, Traffic
+from autograder.judge.collective_broker import Traffic
 from autograder.judge.expect import count_problem, error_problem, raised_problem, tensor_problem
-from autograder.judge.ranks import handed_in, is_of_all, stopped
+from autograder.judge.ranks import stopped
+from exercises.sharding.zero_adam import shares
 from exercises.sharding.zero_adam.cases import cases
 
 Tensor = torch.Tensor
@@ -104,7 +105,14 @@ def _values_problem(case: Case, results: list[dict], traffic: Traffic) -> str | 
                 return _NOT_ADAM
             if not _in_place(result):
                 return "The new values are in new tensors: the memory that the parameters had in the call does not hold them."
-    return None
+    return _rows_problem(case, traffic)
+
+
+def _rows_problem(case: Case, traffic: Traffic) -> str | None:
+    own = case.per_rank_inputs[0]
+    values, scatters = own["optimizers"][0]["values"], shares.once_a_step(traffic, "reduce_scatter", len(own["steps"]))
+    found = (one and shares.row_problem(one, _gradients(case, at), values) for at, one in enumerate(scatters))
+    return next(filter(None, found), None)
 
 
 _NOT_ADAM = (
@@ -119,109 +127,35 @@ _NOT_ADAM = (
 def _crossing_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
     """In every step two collectives and nothing else. The order of elements is not judged here."""
     steps = len(case.per_rank_inputs[0]["steps"])
-    if problem := _why_others([collective.entry.operation for collective in traffic.collectives], steps):
+    if problem := shares.why_others([collective.entry.operation for collective in traffic.collectives], steps):
         return problem
+    spec = case.per_rank_inputs[0]["optimizers"][0]
+    dtype, places = spec["values"][0].dtype, [place for place, frozen in enumerate(spec["frozen"]) if frozen]
+    frozen = torch.cat([spec["values"][at].double().flatten() for at in places])
     for number in range(steps):
         scatter, gather = traffic.collectives[2 * number : 2 * number + 2]
-        if problem := _kind_problem(case, scatter) or _kind_problem(case, gather):
+        if problem := shares.kind_problem((scatter, gather), case.ranks, dtype):
             return problem
-        grads = _gradients(case, number)
-        if not _is_handed(scatter, [grad.sort().values for grad in grads], lambda given: given.sort().values):
-            return "What a rank hands in to the reduce-scatter are not its own gradients of this step, nothing more and nothing less."
-        came = torch.cat([_given(gather, rank) for rank in range(case.ranks)])
+        if problem := shares.handed_problem(scatter, gather, _gradients(case, number), frozen):
+            return problem
+        came = torch.cat(shares.given(gather))
         if any(len(came) != len(now) or not torch.isin(now, came).all() for now in _after(case, number, results)):
             return "What the all-gather brings are not the values that a rank's parameters have after the step."
-    spec = case.per_rank_inputs[0]["optimizers"][0]
-    places = [place for place, frozen in enumerate(spec["frozen"]) if frozen]
     kept = (torch.equal(one["steps"][-1]["values"][at], spec["values"][at]) for one in results for at in places)
     return None if all(kept) else "A parameter that is not trained has changed: no share holds it."
 
 
-def _why_others(operations: list[str], steps: int) -> str | None:
-    if operations == ["reduce_scatter", "all_gather"] * steps:
-        return None
-    if foreign := sorted(set(operations) - {"reduce_scatter", "all_gather"}):
-        return f"Something else crosses than a reduce-scatter and an all-gather: {foreign[0]}."
-    for operation in ("reduce_scatter", "all_gather"):
-        if operations.count(operation) != steps:
-            which = "More" if operations.count(operation) > steps else "Fewer"
-            return f"{which} collectives of the kind {operation} cross than there are steps: one a step, of one flat tensor."
-    return "In a step the all-gather crosses before the reduce-scatter: what it brings cannot be new."
-
-
-def _kind_problem(case: Case, collective: CollectiveRecord) -> str | None:
-    if not is_of_all(collective, case.ranks):
-        return "A collective does not cross between all ranks in the default process group."
-    dtype = case.per_rank_inputs[0]["optimizers"][0]["values"][0].dtype
-    return (
-        None
-        if f"torch.{collective.entry.dtype}" == str(dtype)
-        else "What crosses has another dtype than the parameters."
-    )
-
-
-def _given(collective: CollectiveRecord, rank: int) -> Tensor:
-    return handed_in(collective.given[rank], collective.entry.dtype).double()
-
-
-def _is_handed(scatter: CollectiveRecord, grads: list[Tensor], seen: Callable[[Tensor], Tensor]) -> bool:
-    """Whether each rank handed in its gradients, as they are or divided by the number of ranks."""
-    given = [seen(_given(scatter, rank)) for rank in range(len(grads))]
-    if any(len(one) != len(own) for one, own in zip(given, grads, strict=True)):
-        return False
-    return any(
-        all(bool(((one - own / by).abs() <= 1e-6 * own.abs()).all()) for one, own in zip(given, grads, strict=True))
-        for by in (1, len(grads))
-    )
-
-
-# ---- shares
-
-
 def _uneven_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    """Of the reduce-scatters where there is one a step, and of the all-gathers likewise: whatever else crosses."""
+    """Of the reduce-scatters where there is one a step, and of the all-gathers likewise."""
     steps = len(case.per_rank_inputs[0]["steps"])
-    every = [
-        [collective for collective in traffic.collectives if collective.entry.operation == operation]
-        for operation in ("reduce_scatter", "all_gather")
-    ]
-    scatters, gathers = ([None] * steps if len(found) != steps else found for found in every)
-    for number, (scatter, gather) in enumerate(zip(scatters, gathers, strict=True)):
+    pairs = zip(*(shares.once_a_step(traffic, kind, steps) for kind in ("reduce_scatter", "all_gather")), strict=True)
+    for number, (scatter, gather) in enumerate(pairs):
         if scatter is None and gather is None:
             return "A step cuts no one sequence into shares: neither a reduce-scatter nor an all-gather crosses once a step."
-        if problem := scatter and _cut_problem(case, number, scatter):
+        if problem := scatter and shares.cut_problem(scatter, _gradients(case, number)):
             return problem
-        if problem := gather and _joined_problem(case, number, results, gather):
+        if problem := gather and shares.joined_problem(gather, _after(case, number, results)):
             return problem
-    return None
-
-
-_SHARES = "shares are equal parts of the elements, padded to the next multiple of the ranks, whatever the sizes of the tensors."
-
-
-def _cut_problem(case: Case, number: int, scatter: CollectiveRecord) -> str | None:
-    grads = _gradients(case, number)
-    elements, padding = len(grads[0]), -len(grads[0]) % case.ranks
-    if any(len(_given(scatter, rank)) != elements + padding for rank in range(case.ranks)):
-        return f"The gradients that cross are more or fewer than due: {_SHARES}"
-    if not _is_handed(scatter, grads, lambda given: given[:elements]):
-        return (
-            "What a rank hands in to the reduce-scatter are not its own gradients in sequence: parameter after parameter, row by "
-            "row, and the padding behind them."
-        )
-    return None
-
-
-def _joined_problem(case: Case, number: int, results: list[dict], gather: CollectiveRecord) -> str | None:
-    came = torch.cat([_given(gather, rank) for rank in range(case.ranks)])
-    after = _after(case, number, results)
-    if not all(torch.isin(now, came).all() for now in after):
-        return None  # no new values: that is lost elsewhere
-    elements = len(after[0])
-    if len(came) != elements + -elements % case.ranks:
-        return f"The new values that cross are more or fewer than due: {_SHARES}"
-    if not all(torch.equal(came[:elements], now) for now in after):
-        return "A rank's part of the all-gather is not its share of the sequence, or parameters take other places of it than theirs."
     return None
 
 
@@ -229,13 +163,14 @@ def _joined_problem(case: Case, number: int, results: list[dict], gather: Collec
 
 
 def _state_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    """New tensors for parameters are lost elsewhere, and no state."""
+    """New tensors for parameters or for gradients are lost elsewhere, and no state."""
     (spec,) = case.per_rank_inputs[0]["optimizers"]
     nbytes = len(_flat(case, 0, spec["values"])) * spec["values"][0].dtype.itemsize
     moments = 2 * nbytes // case.ranks
     if min(number for result in results for number in result["kept"]) < moments:
         return "After a step a rank holds less in tensors than two moments of its own share take."
-    room = moments + _FREE_BYTES + (0 if all(map(_in_place, results)) else nbytes)
+    others = (not all(map(_in_place, results))) + (_grads_problem(case, results) is not None)
+    room = moments + _FREE_BYTES + others * nbytes
     if max(number for result in results for number in result["kept"]) > room:
         return (
             "Between steps a rank holds more than two moments of its own share: gradients, weights, moments in a wider dtype or "
@@ -245,12 +180,12 @@ def _state_problem(case: Case, results: list[dict], traffic: Traffic) -> str | N
 
 
 def _unused_problem(case: Case, results: list[dict], traffic: Traffic) -> str | None:
-    """Two optimizers alike: in the second half of the steps there are zeros where the first one's ranks had nothing."""
+    """Three optimizers alike: where the first one's ranks have nothing, the second one's have zeros; the third's gradients are others."""
     spec, half = case.per_rank_inputs[0]["optimizers"][0], len(case.per_rank_inputs[0]["steps"]) // 2
+    if any(map(torch.equal, _after(case, 0, results), _after(case, -1, results))):
+        return "Whatever a rank's gradients are, a step gives its parameters the same values."
     for number in range(half):
         for now, due in zip(_after(case, number, results), _after(case, number + half, results), strict=True):
-            if torch.equal(due, _flat(case, 0, spec["values"])):
-                return "A step with gradients leaves the parameters what they were."
             if not _is_near(now, due, spec["values"][0].dtype):
                 return "Where gradients are missing, the parameters are not what they are with zeros for gradients."
     return None
@@ -285,7 +220,8 @@ def _why_refused(spec: dict) -> str | None:
     for name, beta in zip(("beta1", "beta2"), numbers["betas"], strict=True):
         if not 0 <= beta < 1:
             return f"{name} is {'less than 0' if beta < 0 else 'not less than 1'}"
-    return "trained `parameters` have two dtypes" if len({value.dtype for value in spec["values"]}) > 1 else None
+    trained = {value.dtype for value, frozen in zip(spec["values"], spec["frozen"], strict=True) if not frozen}
+    return "trained `parameters` have two dtypes" if len(trained) > 1 else None
 
 
 _PROBLEMS = {
@@ -301,11 +237,9 @@ _PROBLEMS = {
 exercise = Exercise(
     criteria=(
         Criterion(
-            "values", 2, "after every step all ranks have the values that Adam makes of the mean gradients, in place"
+            "values", 2, "all ranks have the values that Adam makes of the mean gradients, in place, of any strides"
         ),
-        Criterion(
-            "crossing", 2, "a step is one reduce-scatter of gradients and one all-gather of new values, and no more"
-        ),
+        Criterion("crossing", 2, "a step is one reduce-scatter of gradients and one all-gather of new values, no more"),
         Criterion("uneven", 1, "shares are equal parts of the elements, whatever tensors and ranks there are"),
         Criterion("state", 2, "a rank holds two moments of its own share between steps, and no more"),
         Criterion("unused", 1, "missing gradients count as zeros, and .grad stays"),

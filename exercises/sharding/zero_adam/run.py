@@ -18,10 +18,18 @@ def run(learner: Learner, case: dict) -> dict:
 
     def in_rank(rank: int, world: int) -> dict:
         own = own_inputs()
-        answers = [outcome(lambda spec=spec: _made(learner, spec, _parameters(spec))) for spec in own["refused"]]
-        return {"answers": answers, **_steps(learner, own["optimizers"], own["steps"])}
+        return {
+            "answers": [_answer(learner, spec) for spec in own["refused"]],
+            **_steps(learner, own["optimizers"], own["steps"]),
+        }
 
     return in_ranks(in_rank, case["world"])
+
+
+def _answer(learner: Learner, spec: dict) -> dict:
+    """What the call raised; of a step that it returned there is nothing to say."""
+    made = outcome(lambda: _made(learner, spec, _parameters(spec)))
+    return {name: said for name, said in made.items() if name == "error"}
 
 
 def _steps(learner: Learner, specs: list[dict], steps: list[dict]) -> dict:
@@ -45,7 +53,8 @@ def _steps(learner: Learner, specs: list[dict], steps: list[dict]) -> dict:
             after = [parameter.grad for parameter in trained]
             same = [grad is own for grad, own in zip(after, step["grads"], strict=True)]
             found.append({"values": _copies(trained), "lies": written, "grads": after, "same": same})
-            ours += _nbytes(written) + _nbytes(found[-1]["values"])
+            replaced = [grad for grad, own in zip(after, same, strict=True) if grad is not None and not own]
+            ours += _nbytes(written) + _nbytes(found[-1]["values"]) + _nbytes(replaced)
     return {"steps": found, "kept": kept}
 
 
