@@ -163,7 +163,7 @@ def _wrong(criterion: str, asked: dict, value: Any) -> str | None:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)
+    return type(value) is int or type(value) is float and isfinite(value)
 
 
 def _near(found: float, *due: Fraction) -> bool:
@@ -199,7 +199,7 @@ def _problem(criterion: str, asked: list[dict], told: list[dict]) -> str | None:
     if criterion == "errors":
         return None
     missing = dict.fromkeys((*_KINDS, "total"), 0) | {"between_nodes": -1}
-    values = [{key: Fraction(n) for key, n in (missing | value).items() if _is_number(n)} for value in values]
+    values = [{key: Fraction(n if _is_number(n) else -1) for key, n in (missing | v).items()} for v in values]
     due = map(_expected, asked)
     return _hybrid_problem(next(due), *values) if criterion == "hybrid" else _scaled_problem(criterion, *due, *values)
 
@@ -253,7 +253,6 @@ def _traits(asked: dict) -> dict[str, str]:
     return {
         "the strategy": f"`{asked['strategy']}`",
         "`parameters`": "greater than 0" if asked["parameters"] else "0",
-        "`micro_batches`": "1" if asked["micro_batches"] == 1 else "greater than 1",
         "`no_sync`": f"{asked['no_sync']}",
         "`root`": "0" if not root else "less than `parameters`" if root < asked["parameters"] else "`parameters`",
         "the number of ranks": "1" if asked["ranks"] == 1 else "greater than 1",
