@@ -71,9 +71,10 @@ def _some(sampler: Sampler, strategy: str, **named: Any) -> dict:
 
 
 def _accumulated(sampler: Sampler) -> Iterator[dict]:
+    """Of two micro-batches the last is as many as all but the last."""
     for strategy in _FLAT:
         for no_sync in (False,) if strategy == "zero2" else (False, True):
-            yield _some(sampler, strategy, micro_batches=sampler.integer(2, 9), no_sync=no_sync)
+            yield _some(sampler, strategy, micro_batches=sampler.integer(3, 9), no_sync=no_sync)
 
 
 def _of_unlike_bytes(sampler: Sampler) -> Iterator[dict]:
