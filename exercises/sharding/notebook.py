@@ -489,27 +489,27 @@ _OF_TORCH = _show_comm_volume_torch()
 #
 # - [c1] `ranks` ranks, 1 or more, train `parameters` weights, 0 or more. An all-gather, or a reduce-scatter, of a tensor of B
 #   bytes in all goes around a ring of its n ranks: each sends (n - 1) / n · B. An all-reduce is the two of them, one behind the
-#   other. Padding is left out of account, and so results may be fractions;
+#   other. Nothing is padded or rounded, so results may be fractions;
 # - [c2] a weight has `parameter_bytes` bytes where weights are gathered, and its gradient has `gradient_bytes` bytes where
 #   gradients are reduced, scattered or not;
 # - [c3] a step has `micro_batches` forward and backward passes, 1 or more, whose gradients are added up. With `no_sync` only the
 #   last backward pass reduces gradients. Weights are gathered in all of them, with it as without;
 # - [c4] `"ddp"`: every backward pass **all-reduces** all gradients;
 # - [c5] `"zero1"`, as in E15.1: however many micro-batches there are, the step reduce-scatters all gradients once and all-gathers
-#   all weights once. `"zero2"`: a rank has room for its share of the gradients alone. So every backward pass reduce-scatters all
-#   of them, and the step all-gathers all weights once;
-# - [c6] `"fsdp"`: a rank has only its share of the weights too. Every forward pass all-gathers all weights. Every backward
+#   all weights once. `"zero2"`: a rank keeps the gradients of its share alone, so every backward pass reduce-scatters all
+#   gradients. The step all-gathers all weights once;
+# - [c6] `"fsdp"`: a rank keeps only its share of the weights, too. Every forward pass all-gathers all weights. Every backward
 #   pass **gathers them again**, since they were given up after the forward pass, and reduce-scatters all gradients.
 #   `"fsdp_keep"` is the same with `reshard_after_forward=False`: no weights are gathered in a backward pass;
-# - [c7] `root`: so many of the parameters are the root's own. With `"fsdp"` and `"hsdp"` those are not given up after the forward
-#   pass, so that the backward pass does not gather them, but after the backward pass. To other strategies `root` is nothing;
+# - [c7] `root`: so many of the parameters are the root's own. By default `fully_shard` keeps those from the forward pass to the
+#   end of the backward pass, so with `"fsdp"` and `"hsdp"` the backward pass does not gather them. Other strategies ignore `root`;
 # - [c8] `"hsdp"`: as `"fsdp"` among the `node_ranks` ranks of each node. After each reduce-scatter a rank all-reduces **its
-#   share** of the gradients with the ranks that have the same share in the other nodes;
+#   share** of the gradients with the ranks that have the same share in the other nodes. Other strategies ignore `node_ranks`;
 # - [c9] returns a dictionary of numbers, right to a billionth: `"all_gather"`, `"reduce_scatter"` and `"all_reduce"`, 0 where there
 #   is none, and `"total"`, their sum. For `"hsdp"`, and for no other, also `"between_nodes"`: the bytes of these that leave the node;
-# - [c10] raises `ValueError` for another strategy, for `parameters` or `root` less than 0, for `root` greater than `parameters`, for
-#   `ranks`, `micro_batches` or the bytes of an element less than 1; for `"zero2"` with `no_sync`, which has no room for what would
-#   be added up; and for `"hsdp"` where `node_ranks` is None, less than 1 or no divisor of `ranks`.
+# - [c10] raises `ValueError` for another strategy; with any strategy for `parameters` or `root` less than 0, for `root` greater than
+#   `parameters`, for `ranks`, `micro_batches` or the bytes of an element less than 1; for `"zero2"` with `no_sync`, which would have
+#   to keep all gradients; and for `"hsdp"` where `node_ranks` is None, less than 1 or no divisor of `ranks`.
 
 # %% nbgrader={"grade": false, "grade_id": "comm_volume", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def comm_volume(
