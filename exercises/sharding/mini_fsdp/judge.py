@@ -13,7 +13,7 @@ from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.judge.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.judge.ranks import stopped
 from exercises.sharding.mini_fsdp.cases import cases
-from exercises.sharding.mini_fsdp.launches import gathered, gathers_problem, scattered_problem
+from exercises.sharding.mini_fsdp.launches import gathered, gathers_problem, hands_in, scattered_problem
 from exercises.sharding.mini_fsdp.log import log_of_rank
 from exercises.sharding.mini_fsdp.memory import between_problem, left_problem, memory_problem
 from exercises.sharding.mini_fsdp.played import Played, is_near, is_near_in_any_order
@@ -115,6 +115,8 @@ def _evaluation_problem(played: Played) -> str | None:
                 return "A pass that goes forward alone reduces something: it has no gradients."
             if any(gathered(played, logged)[i] > 1 for i in range(len(played.units))):
                 return "A pass that goes forward alone gathers a unit more than once."
+            if any(not torch.equal(given, part) for given, part in hands_in(played, rank, logged)):
+                return "What a rank hands in to an all-gather of a pass that goes forward alone is not its part of the unit."
     return left_problem(played)
 
 

@@ -61,6 +61,17 @@ def gathered(played: Played, one: Pass) -> Counter[int]:
     )
 
 
+def hands_in(played: Played, rank: int, one: Pass) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """What went into a unit's all-gather, and what the rank's part was at the beginning."""
+    pairs = [
+        (launch, i)
+        for launch in one.launches
+        for i, unit in enumerate(played.units)
+        if _is_gather_of(launch, unit.part_bytes)
+    ]
+    return [(handed_in(launch.given, launch.dtype), played.parts[rank][0][i]) for launch, i in pairs]
+
+
 def _is_gather_of(launch: Launch, nbytes: int) -> bool:
     return launch.operation == "all_gather" and launch.dtype == "float32" and len(launch.given) == nbytes
 
