@@ -253,34 +253,34 @@ _show_mini_fsdp_storage()
 # Write `mini_fsdp(model)`, which shards `model` over the ranks of the default process group. It is NCCL's: every rank has a
 # card of its own. All ranks call it with the same weights:
 #
-# - [c1] `model`: an `nn.Sequential` on the card. Its children are the **units**: modules of any depth that take a tensor and
-#   return one. Their parameters are `float32`, of any shape and strides. A unit may have none, and may have buffers, which stay as
-#   they are;
-# - [c2] returns a **list of `nn.Parameter`s** on the card, one for each unit that has parameters, in order: this rank's **part** of
-#   the unit. The parameters, in the order of `unit.parameters()`, are flattened and stand one behind the other; **zeros** follow
-#   until the number of ranks divides the length. Of that, rank r has the r-th of equal parts, of one dimension;
-# - [c3] `model` computes with what the parts hold at the time: any optimizer over the list trains it, as it would train the model in
-#   one process with all ranks' batches;
-# - [c4] `loss.backward()` **adds** to a part's `.grad` this rank's part of the **mean over all ranks** of the unit's gradients, with
-#   zeros behind them;
-# - [c5] **in the forward pass** a unit is gathered, by **one all-gather** to which each rank hands in its part, runs once, and is
-#   freed;
-# - [c6] **in the backward pass** it is **gathered once more**, the last unit too, and freed. Only where its backward needs no
-#   parameters may this be left out. Its gradients cross in **one reduce-scatter** of one flat tensor, which is laid out like the
-#   parameters. They may be divided by the number of ranks before or after;
-# - [c7] all this crosses in the default process group, and nothing else does, in the call neither;
-# - [c8] as `torch.cuda.memory_allocated()` counts it, **nothing of full size is left** when `mini_fsdp` returns and after each pass,
-#   and **at most two units are whole at once**. Whenever a unit's forward begins, the card holds, beside parts, their gradients and
-#   activations, no more than twice the bytes of the largest unit; whenever a unit's backward begins, four times, since gradients
-#   of two units may be there too;
-# - [c9] a pass that goes **forward alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves
-#   nothing behind. A step after it is like any other;
-# - [c10] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients.
+# - [c1] `model` is an `nn.Sequential` on the card. Its children are the **units**; each takes a tensor and returns one. Their
+#   parameters are `float32`, of any shape and strides, and may lie in modules inside. A unit may have no parameters; it may have
+#   buffers, which stay as they are;
+# - [c2] returns a **list of `nn.Parameter`s** on the card: of each unit that has parameters, in order, this rank's **part**. The
+#   parameters, in the order of `unit.parameters()`, are flattened, concatenated and **padded with zeros** to a multiple of the
+#   number of ranks. Rank r has the r-th of equal parts, of one dimension;
+# - [c3] the model computes with what the parts hold at the time: an optimizer over the list trains it as one process with all
+#   ranks' batches would;
+# - [c4] `loss.backward()` **adds** to a part's `.grad` this rank's part of the unit's gradients, as the **mean over all ranks**;
+#   the padding's gradients are zeros;
+# - [c5] **in the forward pass** each unit is gathered by **one all-gather**, to which each rank hands in its part, runs, and is
+#   freed. It is not computed again in the backward pass;
+# - [c6] **in the backward pass** each unit, the last one too, is **gathered once more**, and freed. Its gradients cross in **one
+#   reduce-scatter** of one flat tensor, laid out like the parameters. The division by the number of ranks may come before it,
+#   in it or after it;
+# - [c7] nothing else crosses, nor anything in another group. Nothing crosses in the call itself;
+# - [c8] by `torch.cuda.memory_allocated()`, **nothing of full size is left** after the call and after each pass, and **at most two
+#   units are whole at once**. Beside parts, their gradients and activations, the card holds at most twice the bytes of the
+#   largest unit when a unit's forward begins, and four times when its backward begins: gradients of two units may be there too;
+# - [c9] a **forward pass alone**, with `torch.no_grad()` or without, gathers each unit once, reduces nothing and leaves nothing
+#   behind. The next step is like any other;
+# - [c10] raises `ValueError` where a parameter belongs to **two units**, is not `float32` or does not require gradients. Two names
+#   for one parameter in the same unit are no error.
 #
-# A forward pass with gradients is followed by its backward pass, or by none, before the next one begins, and the loss depends on
-# all parameters. `tensor.register_hook(f)` calls `f(gradient)` when a backward pass has come to that tensor; `f` returns `None`.
-# A graph saves the memory of a parameter: where `parameter.data` points afterwards is nothing to it. A rank that reads from a
-# storage of no bytes is killed by SIGSEGV.
+# No two forward passes are open at once: a backward pass, if any, comes before the next forward pass. The loss depends on all
+# parameters. `tensor.register_hook(f)` calls `f(gradient)` when the backward pass reaches that tensor; `f` returns `None`. A graph
+# saves the memory of a parameter: pointing `parameter.data` elsewhere does not free it. To read from a storage of no bytes is an
+# illegal memory access on a GPU; here it kills the rank with SIGSEGV.
 
 # %% nbgrader={"grade": false, "grade_id": "mini_fsdp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mini_fsdp(model):
@@ -365,9 +365,10 @@ def _see_mini_fsdp():
     def one_step(rank, world, shard):
         """Bytes on the card after the call, in the middle of each unit, forward and backward, and after the pass; the gradients."""
         model, middle = six_units().cuda(), []
+        units = list(model)
         whole, parts = torch.cuda.memory_allocated(), shard(model)
         at_rest = torch.cuda.memory_allocated()
-        for unit in model:
+        for unit in units:
             unit[1].register_forward_hook(lambda *_: middle.append(torch.cuda.memory_allocated()))
             unit[1].register_full_backward_hook(lambda *_: middle.append(torch.cuda.memory_allocated()))
         model(ROWS.chunk(world)[rank].cuda()).square().mean().backward()

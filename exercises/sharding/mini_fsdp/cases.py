@@ -1,6 +1,7 @@
 """E15.2: what is drawn: models of unlike units, alike in all ranks, and each rank's own passes.
 
-Units that the ranks do not divide, or without parameters, stand in one case alone: what they cost is lost once.
+Units that the ranks do not divide, without parameters, with buffers, modules inside or odd strides are not where
+gradients, collectives and memory are judged: what they cost is lost once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,16 +25,16 @@ def cases(sampler: Sampler) -> Iterator[Case]:
 
 
 def _steps(sampler: Sampler) -> Case:
-    """Tokens first, whose unit gets nothing to pass a gradient to; two backward passes before a step."""
+    """The first unit gets nothing to pass a gradient to; two backward passes before a step."""
     first, second, third = (_block(sampler, inner) for inner in sampler.permutation(_ODD))
-    units = [_embed(sampler), first, second, _linear(sampler, _WIDTH), third]
-    return _case(sampler, ("gradients", "gathers", "scattered"), units, 2, [_TRAIN, _STEP, _STEP], tokens=True)
+    units = [first, second, _linear(sampler, _WIDTH), third]
+    return _case(sampler, ("gradients", "gathers", "scattered"), units, 2, [_TRAIN, _STEP, _STEP])
 
 
 def _layouts(sampler: Sampler) -> Case:
     """More ranks than a unit has parameters; units without any."""
     inner = sampler.permutation(_ANY)
-    units = [_bend(), _block(sampler, inner[0]), _bend(), _scale(sampler), _linear(sampler)]
+    units = [_bend(), _block(sampler, inner[0], rich=True), _bend(), _scale(sampler), _linear(sampler)]
     return _case(sampler, ("shards",), units, sampler.choice([3, 4]), [_STEP, _TRAIN])
 
 
@@ -44,11 +45,14 @@ def _large(sampler: Sampler) -> Case:
 
 
 def _forward_alone(sampler: Sampler) -> Case:
-    """The same backward pass before and after passes forward, with and without a graph, that none follows; nothing is trained."""
+    """The same step, twice, and again after each pass that goes forward alone, which finds gradients; nothing is trained."""
     units = [_block(sampler, inner, _LARGE_WIDTH) for inner in sampler.permutation(_LARGE_ODD)[:4]]
     first, second = sampler.shuffled("no_grad", "forward")
-    zero = ("train", "zero")
-    passes = [zero, (first, "keep"), zero, (second, "keep"), zero]
+    passes = [
+        ("train", "zero"),
+        *(p for alone in (first, second) for p in (_TRAIN, (alone, "zero"))),
+        ("train", "zero"),
+    ]
     case = _case(sampler, ("evaluation",), units, 2, passes, width=_LARGE_WIDTH)
     for own in case.per_rank_inputs:
         own["passes"] = [own["passes"][0] | {"do": do, "then": then} for do, then in passes]
@@ -65,8 +69,11 @@ def _refused(sampler: Sampler) -> Case:
         ("float64", 0),
         (half, 0),
     ]
-    for kind, number in sampler.permutation([*faults, ("none", 0), ("none", 0)]):
-        units = [_linear(sampler, _WIDTH), *(_block(sampler, inner) for inner in sampler.permutation(_ANY)[:3])]
+    for kind, number in sampler.permutation([*faults, ("twice", 0), ("none", 0)]):
+        units = [
+            _linear(sampler, _WIDTH),
+            *(_block(sampler, inner, rich=True) for inner in sampler.permutation(_ANY)[:3]),
+        ]
         models.append({"units": units, "fault": {"kind": kind, "unit": sampler.integer(2, 3), "number": number}})
     return Case(("errors",), {"world": 2, "refused": True}, ranks=2, per_rank_inputs=({"models": models},) * 2)
 
@@ -78,7 +85,6 @@ def _case(
     world: int,
     passes: Sequence[tuple[str, str]],
     width: int = _WIDTH,
-    tokens: bool = False,
 ) -> Case:
     """``passes``: of each whether it goes back, and what follows it."""
     parts = [unit.part for unit in sharded(units, world)]
@@ -86,43 +92,39 @@ def _case(
         raise ValueError(f"two units have parts of one length: {parts}")
     each = []
     for _ in range(world):
-        own = [{"x": _batch(sampler, tokens, width), "do": do, "then": then} for do, then in passes]
+        xs = [_numbers(sampler, 1 if width == _LARGE_WIDTH else _ROWS, width) for _ in passes]
+        own = [{"x": x, "do": do, "then": then} for x, (do, then) in zip(xs, passes, strict=True)]
         each.append({"units": units, "passes": own})
-    return Case(criteria, {"world": world, "refused": False, "lr": 1 / 64}, ranks=world, per_rank_inputs=tuple(each))
+    inputs = {"world": world, "refused": False, "lr": 1 / 64, "with_gradient": "gradients" not in criteria}
+    return Case(criteria, inputs, ranks=world, per_rank_inputs=tuple(each))
 
 
-def _batch(sampler: Sampler, tokens: bool, width: int) -> torch.Tensor:
-    if tokens:
-        return torch.tensor([sampler.integer(0, 5) for _ in range(_ROWS)])
-    return _numbers(sampler, 1 if width == _LARGE_WIDTH else _ROWS, width)
-
-
-def _embed(sampler: Sampler) -> dict:
-    return {"kind": "embed", "tensors": {"table": _numbers(sampler, 6, _WIDTH)}}
-
-
-def _block(sampler: Sampler, inner: int, width: int = _WIDTH) -> dict:
+def _block(sampler: Sampler, inner: int, width: int = _WIDTH, rich: bool = False) -> dict:
+    """``rich``: with a buffer, a module inside and a parameter that lies by columns."""
+    down = 0.5 / inner * _WIDTH * _numbers(sampler, width, inner).t()
     tensors = {
         "g": 0.5 * _numbers(sampler),
-        "down": 0.5 / inner * _WIDTH * _numbers(sampler, width, inner).t(),
+        "down": down if rich else down.contiguous(),
         "weight": _WIDTH / width * 0.3 * _numbers(sampler, inner, width),
         "bias": 0.3 * _numbers(sampler, inner),
-        "scale": 1 + 0.1 * _numbers(sampler, width),
     }
-    return {"kind": "block", "tensors": tensors}
+    return _unit("block", tensors | ({"scale": 1 + 0.1 * _numbers(sampler, width)} if rich else {}), deep=rich)
 
 
 def _linear(sampler: Sampler, out: int = 2) -> dict:
-    tensors = {"weight": 0.5 * _numbers(sampler, out, _WIDTH), "bias": 0.5 * _numbers(sampler, out)}
-    return {"kind": "linear", "tensors": tensors}
+    return _unit("linear", {"weight": 0.5 * _numbers(sampler, out, _WIDTH), "bias": 0.5 * _numbers(sampler, out)})
 
 
 def _scale(sampler: Sampler) -> dict:
-    return {"kind": "scale", "tensors": {"by": _numbers(sampler)}}
+    return _unit("scale", {"by": _numbers(sampler)})
 
 
 def _bend() -> dict:
-    return {"kind": "bend", "tensors": {}}
+    return _unit("bend", {})
+
+
+def _unit(kind: str, tensors: dict, deep: bool = False) -> dict:
+    return {"kind": kind, "tensors": tensors, "deep": deep}
 
 
 def _numbers(sampler: Sampler, *shape: int) -> torch.Tensor:

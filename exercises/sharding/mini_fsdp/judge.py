@@ -13,7 +13,7 @@ from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.judge.expect import count_problem, error_problem, raised_problem, tensor_problem
 from autograder.judge.ranks import stopped
 from exercises.sharding.mini_fsdp.cases import cases
-from exercises.sharding.mini_fsdp.launches import gathered, gathers_problem, scattered_problem
+from exercises.sharding.mini_fsdp.launches import gathered, gathers_problem, hands_in, scattered_problem
 from exercises.sharding.mini_fsdp.log import log_of_rank
 from exercises.sharding.mini_fsdp.memory import between_problem, left_problem, memory_problem
 from exercises.sharding.mini_fsdp.played import Played, is_near, is_near_in_any_order
@@ -21,6 +21,7 @@ from exercises.sharding.mini_fsdp.played import Played, is_near, is_near_in_any_
 
 def _judge(case: Case, evidence: dict) -> Iterator[Failure]:
     if problem := _stopped(evidence):
+        problem = f"Of models, some of which are to be refused: {problem}" if case.inputs["refused"] else problem
         yield from (Failure(criterion, problem) for criterion in case.criteria)
         return
     if case.inputs["refused"]:
@@ -98,15 +99,14 @@ def _gradients_problem(played: Played) -> str | None:
 
 
 def _evaluation_problem(played: Played) -> str | None:
-    """Passes in turn: a step's, and one that goes forward alone."""
+    """Two like steps; after each pass that goes forward alone another. Gradients that pile up from step to step are not this one's."""
     for number, one in enumerate(played.passes):
+        steps = sum(earlier["do"] == "train" for earlier in played.passes[: number + 1])
         for rank, logged in enumerate(played.logged(number)):
             if one["do"] == "train":
-                grads, first = played.grads[rank][number], played.grads[rank][0]
-                if any(g is None or f is None or not is_near(g, f.double()) for g, f in zip(grads, first, strict=True)):
-                    return (
-                        "After a pass that went forward alone a step has other gradients than the same step before it."
-                    )
+                first, again, grads = (played.grads[rank][i] for i in (0, 1, number))
+                if not _alike(grads, first) and not (_alike(again, first, 2) and _alike(grads, first, steps)):
+                    return "After a pass that went forward alone a step has other gradients than the same step before it, or none."
                 continue
             out, due = played.outs[rank][number], played.due[number].outs[rank]
             if tensor_problem(out, due.float()) or not is_near(out.flatten(), due.flatten()):
@@ -115,7 +115,14 @@ def _evaluation_problem(played: Played) -> str | None:
                 return "A pass that goes forward alone reduces something: it has no gradients."
             if any(gathered(played, logged)[i] > 1 for i in range(len(played.units))):
                 return "A pass that goes forward alone gathers a unit more than once."
+            if any(not torch.equal(given, part) for given, part in hands_in(played, rank, logged)):
+                return "What a rank hands in to an all-gather of a pass that goes forward alone is not its part of the unit."
     return left_problem(played)
+
+
+def _alike(grads: list, others: list, times: int = 1) -> bool:
+    pairs = list(zip(grads, others, strict=True))
+    return all(g is not None and o is not None and is_near(g, times * o.double()) for g, o in pairs)
 
 
 def _refusal_problem(case: Case, results: list[list[dict]]) -> str | None:
@@ -125,16 +132,18 @@ def _refusal_problem(case: Case, results: list[list[dict]]) -> str | None:
             return problem
         for answer, given in zip(answers, models, strict=True):
             because = _REFUSED.get(given["fault"]["kind"], "a parameter has another dtype than float32")
-            if given["fault"]["kind"] != "none" and (problem := error_problem(answer, "ValueError", because)):
+            if because and (problem := error_problem(answer, "ValueError", because)):
                 return problem
-            if given["fault"]["kind"] == "none" and "error" in answer:
+            if not because and "error" in answer:
                 return f"A model that can be sharded is refused. {raised_problem(answer['error'])}"
-            if given["fault"]["kind"] == "none" and not isinstance(answer["returned"], list):
+            if not because and not isinstance(answer["returned"], list):
                 return "The function returned something else than a list."
     return None
 
 
 _REFUSED = {
+    "none": None,
+    "twice": None,
     "tied": "a parameter belongs to two units",
     "frozen": "a parameter does not require gradients",
 }

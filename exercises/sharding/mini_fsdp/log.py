@@ -4,13 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import torch
-
 from autograder.judge.collective_broker import CollectiveRecord
 from autograder.judge.ranks import Launch, launches_of, marker_of
 
 BOUNDARY = -1
-Tensor = torch.Tensor
 
 
 @dataclass
@@ -55,9 +52,3 @@ def log_of_rank(collectives: Sequence[CollectiveRecord], rank: int) -> RankLog:
         else:
             found.held, begun = held, True
     return found
-
-
-def handed_in(launch: Launch) -> Tensor:
-    """As float32. Its entry says whether it was."""
-    whole = len(launch.given) // 4 * 4
-    return torch.frombuffer(bytearray(launch.given[:whole]), dtype=torch.float32) if whole else torch.zeros(0)

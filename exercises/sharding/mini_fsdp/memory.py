@@ -1,5 +1,6 @@
 """E15.2: what each rank's card held when a unit's forward or backward began, and between two passes."""
 
+from exercises.sharding.mini_fsdp.launches import gathered
 from exercises.sharding.mini_fsdp.log import Pass
 from exercises.sharding.mini_fsdp.played import Played
 
@@ -22,8 +23,10 @@ def memory_problem(played: Played) -> str | None:
     return None
 
 
-_TOO_MUCH = "When a unit's forward begins, the card holds more than two units' parameters."
-_TOO_MUCH_BACK = "When a unit's backward begins, the card holds more than two units' parameters and gradients."
+_TOO_MUCH = "When a unit's forward begins, the card holds more than the rank's parts and two whole units."
+_TOO_MUCH_BACK = (
+    "When a unit's backward begins, the card holds more than the rank's parts and two units' parameters and gradients."
+)
 
 
 def _less_problem(played: Played) -> str | None:
@@ -43,25 +46,37 @@ def between_problem(played: Played) -> str | None:
         return problem
     room = _parts_bytes(played) + played.largest // 4
     if any(said.held > room for said in played.rank_logs):
-        return "After the call the card holds more than the rank's parts: something of full size is still there."
+        return "After the call the card holds more than the rank's parts: something is still there that is to be freed."
     for number in range(len(played.passes)):
         if any(one.left > room + _grads_bytes(played, number, one, one.ended) for one in played.logged(number)):
-            return "After a pass the card holds more than the rank's parts and their gradients: something of full size is left."
+            return "After a pass the card holds more than the rank's parts and their gradients."
     return None
 
 
 def left_problem(played: Played) -> str | None:
-    """Of passes that no backward pass follows: they are to leave what was there before."""
+    """Of passes that go forward alone: they are to leave what was there before, and to take no more than a step does.
+
+    Where a step does not gather twice, units wait for their backward pass: that is another criterion's.
+    """
     if problem := _less_problem(played):
         return problem
+    room = played.largest // 4
     for said in played.rank_logs:
-        most = [max(held for _, held, _ in one.held) for one in said.passes]
-        for number in range(1, len(said.passes), 2):
-            if said.passes[number].left > said.held + played.largest // 4:
-                return "A pass that goes forward alone leaves something of full size on the card."
-            if most[number] > most[0] + played.largest // 4:
-                return "In a pass that goes forward alone the card holds more than in a step."
+        keeps = any(times < 2 for times in gathered(played, said.passes[0]).values())
+        before = said.held
+        for step, one in zip(played.passes, said.passes, strict=True):
+            if step["do"] == "no_grad" or step["do"] == "forward" and not keeps:
+                if one.left > before + room:
+                    return "A pass that goes forward alone leaves something on the card."
+                if _rise(one, before) > _rise(said.passes[0], said.held) + room:
+                    return "In a pass that goes forward alone the card holds more than in a step."
+            before = one.left
     return None
+
+
+def _rise(one: Pass, before: int) -> int:
+    """By how much a pass takes more than was there, at most, when a unit's forward begins."""
+    return max(held for told, held, _ in one.held if told % 2 == 0) - before
 
 
 def _parts_bytes(played: Played) -> int:

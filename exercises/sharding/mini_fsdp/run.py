@@ -1,7 +1,6 @@
 """E15.2 mini_fsdp: models on the ranks' cards, whose units say when they run, and what the card holds then."""
 
 import gc
-from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -10,31 +9,31 @@ from torch import nn
 from autograder.runner.outcome import outcome
 from autograder.runner.ranks import in_ranks, own_inputs
 from autograder.runner.scenario_runner import Learner
+from exercises.sharding.mini_fsdp.shared import Tell, built
 from gpulab.cuda.device.state import device_on
 
 BOUNDARY = -1
-Tell = Callable[[int], object]
 
 
 def run(learner: Learner, case: dict) -> dict:
     """Shard a model in every rank and go through its own passes, or have models refused."""
 
     def in_rank(rank: int, world: int) -> list | dict:
-        return _refused(learner) if case["refused"] else _trained(learner, rank, case["lr"])
+        return _refused(learner) if case["refused"] else _trained(learner, rank, case)
 
     return in_ranks(in_rank, case["world"], card="virtual", backend="nccl")
 
 
-def _trained(learner: Learner, rank: int, lr: float) -> dict:
+def _trained(learner: Learner, rank: int, case: dict) -> dict:
     """What the rank's parts are at the beginning and after each pass, their gradients, and what came out."""
     own, tell = own_inputs(), _teller(rank)
-    model = _sequential(own["units"], tell)
+    model = built(own["units"], tell).cuda()
     parts = _parts(learner.mini_fsdp(model))
-    optimizer = torch.optim.SGD(parts, lr=lr)
+    optimizer = torch.optim.SGD(parts, lr=case["lr"])
     found: dict[str, list] = {"parts": [_now(parts)], "grads": [], "outs": []}
     _boundary(tell)
     for step in own["passes"]:
-        out = _pass(model, step)
+        out = _pass(model, step, case["with_gradient"])
         _boundary(tell)
         found["outs"].append(out)
         found["grads"].append(_now(_gradients(parts)))
@@ -46,10 +45,10 @@ def _trained(learner: Learner, rank: int, lr: float) -> dict:
     return found
 
 
-def _pass(model: nn.Sequential, step: dict) -> torch.Tensor:
+def _pass(model: nn.Sequential, step: dict, with_gradient: bool) -> torch.Tensor:
     """Through the model, and back where the step says so. What comes out, on the host."""
     with torch.set_grad_enabled(step["do"] != "no_grad"):
-        out = model(step["x"].cuda())
+        out = model(step["x"].cuda().requires_grad_(with_gradient))
         if step["do"] == "train":
             out.square().sum().backward()
     return out.detach().cpu()
@@ -70,7 +69,7 @@ def _parts(value: object) -> list[nn.Parameter]:
 
 def _is_plain_parameter(part: object) -> bool:
     """Not of a class of the learner's own, whose gradient might come to be when somebody looks."""
-    return isinstance(part, nn.Parameter) and type(part) is type(_parameter(torch.empty(0)))
+    return isinstance(part, nn.Parameter) and type(part) is type(nn.Parameter(torch.empty(0).cuda()))
 
 
 def _gradients(parts: list[nn.Parameter]) -> list:
@@ -100,130 +99,26 @@ def _refused(learner: Learner) -> list[dict]:
     """Of each model what came of the call: of what is returned, that it is a list will do."""
     answers = []
     for given in own_inputs()["models"]:
-        model = _sequential(given["units"], lambda number: None)
+        model = built(given["units"], lambda number: None).cuda()
         _spoil(model, **given["fault"])
         answers.append(outcome(lambda model=model: [] if isinstance(learner.mini_fsdp(model), list) else None))
     return answers
 
 
 def _spoil(model: nn.Sequential, kind: str, unit: int, number: int) -> None:
-    """Parameter ``number`` of a unit becomes one that mini_fsdp is to refuse; ``none``: nothing does."""
-    if kind == "none":
-        return
+    """Parameter ``number`` of a unit becomes one that mini_fsdp is to refuse; ``none``, and two names for one: nothing does."""
     at, inner = _places(model[unit])[number]
-    if kind == "tied":
+    if kind == "twice":
+        at.again = getattr(at, inner)
+    elif kind == "tied":
         other, name = _places(model[unit - 1])[number]
         setattr(at, inner, getattr(other, name))
     elif kind == "frozen":
         getattr(at, inner).requires_grad_(False)
-    else:
+    elif kind != "none":
         setattr(at, inner, nn.Parameter(getattr(at, inner).detach().to(getattr(torch, kind))))
 
 
 def _places(unit: nn.Module) -> list[tuple[nn.Module, str]]:
     """The module and the name of each parameter, in the order of ``unit.parameters()``."""
     return [(module, name) for module in unit.modules() for name in module._parameters]
-
-
-# ---- units
-
-
-class _Unit(nn.Module):
-    """Tells ``2 * number`` when its forward begins, and ``2 * number + 1`` when its backward does."""
-
-    def __init__(self, tell: Tell, number: int) -> None:
-        super().__init__()
-        self._tell, self._number = tell, number
-
-    def forward(self, h: torch.Tensor) -> torch.Tensor:
-        self._tell(2 * self._number)
-        return _Passed.apply(self.compute(h), self._tell, 2 * self._number + 1)
-
-
-class _Passed(torch.autograd.Function):
-    """The identity; its backward tells a number."""
-
-    @staticmethod
-    def forward(ctx, h, tell, number):
-        ctx.tell, ctx.number = tell, number
-        return h.view_as(h)
-
-    @staticmethod
-    def backward(ctx, grad):
-        ctx.tell(ctx.number)
-        return grad, None, None
-
-
-class Embed(_Unit):
-    """Rows of a table."""
-
-    def __init__(self, table: torch.Tensor, **where) -> None:
-        super().__init__(**where)
-        self.table = _parameter(table)
-
-    def compute(self, h: torch.Tensor) -> torch.Tensor:
-        return nn.functional.embedding(h, self.table)
-
-
-class Block(_Unit):
-    """A residual layer: its own parameters stand before those of the module inside, ``down`` lies by columns."""
-
-    def __init__(self, g, down, weight, bias, scale, **where) -> None:
-        super().__init__(**where)
-        self.up = nn.Sequential(_Linear(weight, bias), nn.Tanh())
-        self.g, self.down = _parameter(g), _parameter(down)
-        self.register_buffer("scale", scale.cuda())
-
-    def compute(self, h: torch.Tensor) -> torch.Tensor:
-        return h + self.g * (self.up(h * self.scale) @ self.down)
-
-
-class _Linear(nn.Module):
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
-        super().__init__()
-        self.weight, self.bias = _parameter(weight), _parameter(bias)
-
-    def forward(self, h: torch.Tensor) -> torch.Tensor:
-        return nn.functional.linear(h, self.weight, self.bias)
-
-
-class Linear(_Unit):
-    """A layer, whose parameters belong to a module inside."""
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor, **where) -> None:
-        super().__init__(**where)
-        self.inside = _Linear(weight, bias)
-
-    def compute(self, h: torch.Tensor) -> torch.Tensor:
-        return self.inside(h)
-
-
-class Scale(_Unit):
-    """One number for all elements: fewer parameters than there are ranks."""
-
-    def __init__(self, by: torch.Tensor, **where) -> None:
-        super().__init__(**where)
-        self.by = _parameter(by)
-
-    def compute(self, h: torch.Tensor) -> torch.Tensor:
-        return h * self.by
-
-
-class Bend(_Unit):
-    """No parameters."""
-
-    def compute(self, h: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(h)
-
-
-_KINDS = {"embed": Embed, "block": Block, "linear": Linear, "scale": Scale, "bend": Bend}
-
-
-def _parameter(values: torch.Tensor) -> nn.Parameter:
-    return nn.Parameter(values.cuda())
-
-
-def _sequential(units: list[dict], tell: Tell) -> nn.Sequential:
-    return nn.Sequential(
-        *(_KINDS[unit["kind"]](**unit["tensors"], tell=tell, number=i) for i, unit in enumerate(units))
-    )
