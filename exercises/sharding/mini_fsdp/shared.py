@@ -12,11 +12,9 @@ Tell = Callable[[int], object]
 
 
 class _Unit(nn.Module):
-    """Tells ``2 * number`` when its forward begins, and ``2 * number + 1`` when its backward does."""
-
-    def __init__(self, unit: dict, tell: Tell, number: int) -> None:
+    def __init__(self, unit: dict) -> None:
         super().__init__()
-        self._kind, self._tell, self._number = unit["kind"], tell, number
+        self._kind = unit["kind"]
         self._deep, self.inside = unit["deep"], nn.Module()
         for name, values in unit["tensors"].items():
             if name == "scale":
@@ -27,11 +25,7 @@ class _Unit(nn.Module):
     def _of(self, name: str) -> nn.Module:
         return self.inside if self._deep and name in ("weight", "bias") else self
 
-    def forward(self, h: torch.Tensor) -> torch.Tensor:
-        self._tell(2 * self._number)
-        return _Passed.apply(self._compute(h), self._tell, 2 * self._number + 1)
-
-    def _compute(self, h: torch.Tensor) -> torch.Tensor:
+    def computed(self, h: torch.Tensor) -> torch.Tensor:
         if self._kind == "scale":
             return h * self.by
         if self._kind == "bend":
@@ -43,19 +37,29 @@ class _Unit(nn.Module):
         return h + self.g * (torch.tanh(nn.functional.linear(inner, weight, bias)) @ self.down)
 
 
-class _Passed(torch.autograd.Function):
-    """The identity; its backward tells a number."""
+def _telling(unit: dict, tell: Tell, number: int) -> _Unit:
+    """Tells ``2 * number`` when its forward begins, and ``2 * number + 1`` when its backward does.
 
-    @staticmethod
-    def forward(ctx, h, tell, number):
-        ctx.tell, ctx.number = tell, number
-        return h.view_as(h)
+    What it tells is no attribute of the unit or of its output's graph, which the learner is handed: it could be replaced.
+    """
 
-    @staticmethod
-    def backward(ctx, grad):
-        ctx.tell(ctx.number)
-        return grad, None, None
+    class Passed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, h):
+            return h.view_as(h)
+
+        @staticmethod
+        def backward(ctx, grad):
+            tell(2 * number + 1)
+            return grad
+
+    class Telling(_Unit):
+        def forward(self, h: torch.Tensor) -> torch.Tensor:
+            tell(2 * number)
+            return Passed.apply(self.computed(h))
+
+    return Telling(unit)
 
 
 def built(units: list[dict], tell: Tell) -> nn.Sequential:
-    return nn.Sequential(*(_Unit(unit, tell, number) for number, unit in enumerate(units)))
+    return nn.Sequential(*(_telling(unit, tell, number) for number, unit in enumerate(units)))
