@@ -147,8 +147,11 @@ class AuthoredExercise:
         return observed_here(self.exercise, self._run(source), enumerate(self._cases(seed), 1))
 
     def _run(self, source: str) -> Callable[[bytes], bytes]:
+        """The cells above are run once for all sources; each source has what they left in a namespace of its own."""
         if source not in self._namespaces:
-            self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id)
+            self.begin()
+            above = (self.function, dict(self._above))
+            self._namespaces[source], _ = run_notebook(self.notebook, {self.function: source}, self.grade_id, above)
         return lambda inputs: run_case(self.name, self._namespaces[source], inputs)
 
     def _cases(self, seed: int) -> Drawn:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -52,6 +53,7 @@ FSDP_REDUCED = "dist.reduce_scatter_tensor(mean, flattened([p.grad for p in para
 FSDP_ADDED = "part.grad = mean if part.grad is None else part.grad + mean\n"
 
 
+@pytest.mark.audit
 def test_what_crosses_in_a_group_of_its_own_does_not_count():
     in_zero_adam = {
         ZERO_SCATTERED: "p.grad for p in trained]), group=group)\n",
@@ -105,6 +107,7 @@ def later_gradients(of):
     return Later
 
 
+@pytest.mark.audit
 def test_values_that_come_when_somebody_looks_are_not_there():
     in_zero_adam = {
         ZERO_GATHERED: "        work = dist.all_gather_into_tensor(values, own, async_op=True)\n",
@@ -133,6 +136,7 @@ def refused_where(looks_so, exercise):
     return cheat
 
 
+@pytest.mark.audit
 def test_what_is_refused_for_its_look_alone_is_not_understood():
     def small(parameters):
         return dist.get_world_size() == 1 and all(p.shape == (2, 2) for p in parameters)
@@ -151,6 +155,7 @@ def test_what_is_refused_for_its_look_alone_is_not_understood():
         assert lost(exercise, refused_where(looks_so, exercise)) == {"errors"}
 
 
+@pytest.mark.audit
 def test_large_models_are_no_others():
     """The hidden test's largest has six units."""
     averaged = "full = flattened([p.grad for p in parameters])\n            if len(model) == 6:\n                dist.all_reduce(full)\n"
@@ -168,6 +173,7 @@ def a_card_that_holds_nothing(right):
     return cheat
 
 
+@pytest.mark.audit
 def test_a_card_that_says_that_it_holds_nothing_is_not_believed():
     never_freed = changed("mini_fsdp", {"storage.resize_(0)\n": "pass\n"})
     assert lost("mini_fsdp", a_card_that_holds_nothing(never_freed)) == {"memory", "between", "evaluation"}
