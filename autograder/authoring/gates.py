@@ -36,6 +36,8 @@ IDLE = {
     "refuses everything": "raise ValueError('refused')",
 }
 """Answers that did no work, for any function."""
+UNLIKE_IDLE = ("returns None", "returns its first argument in a list", "refuses everything")
+"""Enough where the record knows the exercise: only another run or judge could tell the others apart."""
 
 
 def nothing_is_left_to_write(authored: AuthoredExercise) -> Iterator[str]:
@@ -189,15 +191,16 @@ def _require_whole(authored: AuthoredExercise, verdicts: list[list[str]]) -> Non
 def idle_answers_earn_nothing(authored: AuthoredExercise) -> Iterator[str]:
     """One after the other in one process: they keep nothing of each other."""
     authored.begin()
-    found = in_a_fork(_lost_by_idle_answers, authored)
+    answers = IDLE if authored.every or on_record.not_yet_seen(authored) else UNLIKE_IDLE
+    found = in_a_fork(_lost_by_idle_answers, authored, [IDLE[what] for what in answers])
     _require_whole(authored, found)
-    for what, lost in zip(IDLE, found, strict=True):
+    for what, lost in zip(answers, found, strict=True):
         if kept := authored.criteria - set(lost):
             yield f"a function that {what} earns {listed(kept)}"
 
 
-def _lost_by_idle_answers(authored: AuthoredExercise) -> Iterator[list[str]]:
-    for body in IDLE.values():
+def _lost_by_idle_answers(authored: AuthoredExercise, bodies: list[str]) -> Iterator[list[str]]:
+    for body in bodies:
         trial = trials.as_sampled(authored, f"def {authored.function}(*arguments):\n    {body}", authored.criteria)
         trial.go_on()
         yield trial.lost(SEEDS[0])

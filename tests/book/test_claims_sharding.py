@@ -70,7 +70,7 @@ def in_bf16() -> torch.nn.Module:
     return sharded(mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32))
 
 
-@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.audit)])
 def test_fsdp_sends_half_as_much_again_as_ddp(world):
     replicated, shared = (sent(sum(passes(make, world), []), world) for make in (lambda: DDP(layers()), sharded))
     assert replicated == 2 * MODEL * (world - 1) / world and shared == 1.5 * replicated

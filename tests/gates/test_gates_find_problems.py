@@ -162,8 +162,9 @@ def test_points_for_doing_nothing(authored, monkeypatch):
         "returns views of its first argument": "import torch; return arguments[0].unfold(2, arguments[1], arguments[1])"
         ".unfold(3, arguments[1], arguments[1]).permute(0, 2, 3, 1, 4, 5)"
     }
-    monkeypatch.setattr(gates, "IDLE", free)
-    (problem,) = gates.idle_answers_earn_nothing(authored)
+    monkeypatch.setattr(gates, "IDLE", gates.IDLE | free)
+    assert list(gates.idle_answers_earn_nothing(authored)) == [], "where all is on record three of them are enough"
+    (problem,) = gates.idle_answers_earn_nothing(replace(authored, every=True))
     assert problem == "a function that returns views of its first argument earns layouts, no_copy, values"
 
 
