@@ -6,13 +6,13 @@ a run killed at any moment leaves either the old entry or the new one.
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from autograder.core.flag import Flag
+from autograder.core.replaced import replaced
 from autograder.core.unexplained import Unexplained
 from autograder.core.verdict import Verdict
 
@@ -84,14 +84,9 @@ class Ledger:
     def write(self, entry: Entry) -> None:
         path = self.path(entry.assignment, entry.student)
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        with open(draft, "w") as file:
+        # What a power failure takes of a running entry is written again anyway.
+        with replaced(path, survives_power_failure=entry.state != "running") as file:
             json.dump(entry.to_dict(), file, indent=1)
-            if entry.state != "running":
-                # What a power failure takes of a running entry is written again anyway.
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(draft, path)
 
     @contextmanager
     def entry(self, resources: Mapping) -> Iterator[Entry]:

@@ -3,7 +3,6 @@
 Grading keeps what that needs in the ledger, so that it may cost its time when everybody has their points.
 """
 
-import os
 import queue
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from tqdm import tqdm
 from autograder.core.exercise import find
 from autograder.core.ledger import Entry, Ledger
 from autograder.core.printable import printable
+from autograder.core.replaced import replaced
 from autograder.core.verdict import Verdict
 from autograder.judge.play_forms import Player, Request, explained_by_play
 from autograder.misconceptions.told import with_names
@@ -118,15 +118,8 @@ def _show(folder: Path, found: dict[str, Verdict]) -> None:
         cells = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell for cell in notebook.cells}
         for grade_id in found.keys() & cells.keys():
             show(cells[grade_id], found[grade_id])
-        _replace(path, nbformat.writes(notebook))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Whole or not at all, with the permissions that it had."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, "utf-8")
-    draft.chmod(path.stat().st_mode)
-    os.replace(draft, path)
+        with replaced(path) as file:
+            nbformat.write(notebook, file)
 
 
 def summary(assignment: str, done: list[Told]) -> str:

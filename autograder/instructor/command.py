@@ -1,6 +1,5 @@
 """``python -m autograder report ASSIGNMENT``: one page for an instructor, and its table as CSV."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import TextIO
 
 from autograder.core.printable import say
 from autograder.core.problems import Unreadable
+from autograder.core.replaced import replaced
 from autograder.core.spreadsheet import write_table
 from autograder.instructor.candidates import CannotWrite, write_candidates
 from autograder.instructor.named import Named
@@ -43,17 +43,15 @@ def run(course: Path, assignment: str, anonymous: bool = False, to: Path | None 
 def _write(found: Standing, path: Path) -> None:
     named, least = Named(found), ALONE if found.anonymous else 1
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _replaced(path) as file:
+    with _said(path) as file:
         file.write(page(found, named, least))
-    with _replaced(path.with_suffix(".csv")) as file:
+    with _said(path.with_suffix(".csv")) as file:
         write_table(file, COLUMNS, lines(found, named, least))
 
 
 @contextmanager
-def _replaced(path: Path) -> Iterator[TextIO]:
-    """Whole or not at all; its name is said once it is there."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(draft, "w", encoding="utf-8", newline="") as file:
+def _said(path: Path) -> Iterator[TextIO]:
+    """A file to write; its name is said once it is there."""
+    with replaced(path) as file:
         yield file
-    os.replace(draft, path)
     print(path)

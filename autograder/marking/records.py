@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.core.marks import Marks
+from autograder.core.replaced import replaced
 
 FOLDER = "marking"
 """In the course folder."""
@@ -78,10 +79,8 @@ class Record:
         self._write({"refused": why})
 
     def _write(self, result: dict) -> None:
-        """Whole or not at all."""
-        draft = self.folder / f".{RESULT}"
-        draft.write_text(json.dumps(result), "utf-8")
-        draft.replace(self.folder / RESULT)
+        with replaced(self.folder / RESULT) as file:
+            json.dump(result, file)
 
 
 @dataclass(frozen=True)
