@@ -1,7 +1,9 @@
 """What is said of an exception: in the learner's process, and in the interpreter beside it."""
 
 import builtins
+import linecache
 import traceback
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +36,10 @@ def _full_name(kind: type) -> str:
 
 
 def _learners_line(error: BaseException, is_learners_file: Callable[[str], bool]) -> str:
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if is_learners_file(frame.filename):
-            return frame.line or ""
+    """An exception that is raised again and again has a frame of each time: only the last one's source is read."""
+    frames = ((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    theirs = deque(((file, line) for file, line in frames if is_learners_file(file)), maxlen=1)
+    for file, line in theirs:
+        linecache.checkcache(file)
+        return linecache.getline(file, line).strip()
     return ""
