@@ -43,11 +43,22 @@ def edited(*handed) -> None:
             value[:] = ["scale", "unscale_", "step", "update"] if value and isinstance(value[0], str) else [False]
 
 
+IN_THE_AUDIT = pytest.mark.audit
+"""Its like is tried with every change."""
+
+
 @pytest.mark.parametrize(
-    ("wrong", "loses"), [({}, set()), ({"inside": True}, {"dtypes"}), ({"scaled": False}, {"scaler"})]
+    ("edits", "wrong", "loses"),
+    [
+        (True, {"inside": True}, {"dtypes"}),
+        pytest.param(True, {"scaled": False}, {"scaler"}, marks=IN_THE_AUDIT),
+        pytest.param(True, {}, set(), marks=IN_THE_AUDIT),
+        pytest.param(False, {"inside": True}, {"dtypes"}, marks=IN_THE_AUDIT),
+        pytest.param(False, {"scaled": False}, {"scaler"}, marks=IN_THE_AUDIT),
+        pytest.param(False, {}, set(), marks=IN_THE_AUDIT),
+    ],
 )
-@pytest.mark.parametrize("edits", [False, True])
-def test_what_a_step_did_with_model_and_scaler_cannot_be_edited_afterwards(wrong, loses, edits):
+def test_what_a_step_did_with_model_and_scaler_cannot_be_edited_afterwards(edits, wrong, loses):
     def amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None):
         loss = in_half(model, optimizer, batch, dtype, scaler, max_norm, **wrong)
         if edits:
@@ -67,14 +78,14 @@ def asked_until_yes(tensor):
     return here.tolist()
 
 
-READS = {
-    "asking": asked_until_yes,
-    "a constructor": lambda tensor: torch.DoubleTensor([tensor]),
-    "a check": lambda tensor: torch.normal(0.0, tensor.abs()),
-}
+READS = [
+    pytest.param(lambda tensor: torch.DoubleTensor([tensor]), id="a constructor"),
+    pytest.param(lambda tensor: torch.normal(0.0, tensor.abs()), id="a check", marks=IN_THE_AUDIT),
+    pytest.param(asked_until_yes, id="asking", marks=IN_THE_AUDIT),
+]
 
 
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("read", READS)
 def test_a_loss_that_is_looked_at_was_waited_for(read):
     def amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None):
         loss = in_half(model, optimizer, batch, dtype, scaler, max_norm)
@@ -129,6 +140,7 @@ def drifts_at_the_end(weight, updates):
     return swallowed
 
 
+@IN_THE_AUDIT
 def test_a_weight_that_is_right_at_the_end_alone_was_seen_after_every_update():
     assert lost("training_drift", drifts_at_the_end) >= {"drift"}
 
@@ -147,7 +159,7 @@ def test_a_stream_of_updates_has_no_attributes_and_no_class_of_another():
 drifts_rightly = solved("precision", "training_drift")
 
 
-@pytest.mark.parametrize("read", [lambda tensor: None, asked_until_yes])
+@pytest.mark.parametrize("read", [pytest.param(lambda tensor: None, marks=IN_THE_AUDIT), asked_until_yes])
 def test_a_weight_that_is_looked_at_was_waited_for(read):
     def training_drift(weight, updates):
         swallowed = drifts_rightly(weight, updates)
