@@ -53,6 +53,8 @@ class AuthoredExercise:
     folder: Path | None = None
     every: bool = False
     """Whether gates try every attempt, also those that the record knows."""
+    jobs: int = 1
+    """Attempts that gates try at once."""
     _namespaces: dict = field(default_factory=dict)
     _above: dict = field(default_factory=dict)
     _failed_above: dict[str, Exception] = field(default_factory=dict)

@@ -8,21 +8,22 @@ from pathlib import Path
 from autograder.authoring import on_record
 from autograder.authoring.authored import readable, records
 from autograder.authoring.drafts import Drafts
-from autograder.authoring.gates import GATES, ON_RECORD, AuthoredExercise, gate
+from autograder.authoring.gates import GATES, ON_RECORD, AuthoredExercise, Misjudged, gate
 from autograder.authoring.todos import todos
 from autograder.authoring.trials import with_cheapest
 from autograder.core.layout import NOTEBOOK
 
 
-def run(exercises: Path, names: list[str], every: bool = False, keep: bool = False) -> int:
+def run(exercises: Path, names: list[str], every: bool = False, keep: bool = False, jobs: int = 1) -> int:
     """Print each problem as a sentence. Returns 1 when there are any, 2 for an unknown name.
 
-    ``every``: try all attempts, also those that a record knows. ``keep``: write into the record which were judged rightly.
+    ``every``: try all attempts, also those that a record knows. ``keep``: write into the record which were judged rightly,
+    also where others were not. ``jobs``: attempts at once.
     """
     authored_exercises, unreadable = chosen(exercises, names)
     if not authored_exercises and not unreadable:
         return 2
-    checked = [_checked(replace(authored, every=every), keep) for authored in authored_exercises]
+    checked = [_checked(replace(authored, every=every, jobs=jobs), keep) for authored in authored_exercises]
     return 1 if sum([*checked, _chapters_checked(exercises, authored_exercises, names), len(unreadable)]) else 0
 
 
@@ -82,9 +83,11 @@ def _checked(authored: AuthoredExercise, keep: bool) -> int:
     print(f"{authored.name}: {says} ({counts}, {time.monotonic() - started:.1f} s)")
     for problem in problems:
         print(f"  {problem.removeprefix(f'{authored.name}: ')}")
-    if keep and not problems:
-        on_record.keep_seen(authored)
+    misjudged = [problem.attempt for problem in problems if isinstance(problem, Misjudged)]
+    if keep and len(misjudged) == len(problems):
+        on_record.keep_seen(authored, but=misjudged)
         authored = replace(authored, record=records(authored.folder)[authored.name])
+    if keep and not problems:
         on_record.keep(authored, with_cheapest(authored, authored.record))
     for left in [] if problems else [sentence for check in ON_RECORD for sentence in check(authored)]:
         print(f"  left to do: {left}")

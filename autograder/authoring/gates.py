@@ -40,6 +40,18 @@ UNLIKE_IDLE = ("returns None", "returns its first argument in a list", "refuses 
 """Enough where the record knows the exercise: only another run or judge could tell the others apart."""
 
 
+class Misjudged(str):
+    """What is wrong with one ``attempt`` alone, in a sentence: of the others it says nothing."""
+
+    attempt: Attempt
+
+    @classmethod
+    def of(cls, attempt: Attempt, says: str) -> "Misjudged":
+        one = cls(says)
+        one.attempt = attempt
+        return one
+
+
 def nothing_is_left_to_write(authored: AuthoredExercise) -> Iterator[str]:
     """Nor is a file missing in which the exercise's own would stand."""
     if authored.folder is not None:
@@ -111,7 +123,9 @@ def mistakes_lose_what_they_name(authored: AuthoredExercise) -> Iterator[str]:
     known = []
     for attempt in authored.mistakes:
         if unknown := set(attempt.loses) - authored.criteria:
-            yield f"{attempt.name} is to lose {listed(unknown)}: {authored.name} has no such criterion"
+            yield Misjudged.of(
+                attempt, f"{attempt.name} is to lose {listed(unknown)}: {authored.name} has no such criterion"
+            )
         else:
             known.append(attempt)
     yield from _differences(authored, known)
@@ -130,7 +144,7 @@ def cheats_earn_nothing(authored: AuthoredExercise) -> Iterator[str]:
         kept = [trials.kept_by(authored, lost) for lost in verdicts]
         for earned, which in _by_verdict(trial.seeds, kept):
             if earned != NOTHING:
-                yield f"the cheat {cheat.name} earns {earned}{which}"
+                yield Misjudged.of(cheat, f"the cheat {cheat.name} earns {earned}{which}")
 
 
 def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterator[str]:
@@ -143,7 +157,7 @@ def _differences(authored: AuthoredExercise, attempts: list[Attempt]) -> Iterato
     for attempt, trial, verdicts in zip(attempts, tries, _isolated(authored, tries), strict=True):
         for lost, which in _by_verdict(trial.seeds, verdicts):
             if lost != listed(attempt.loses):
-                yield f"{attempt.name} loses {lost}{which}, not {listed(attempt.loses)}"
+                yield Misjudged.of(attempt, f"{attempt.name} loses {lost}{which}, not {listed(attempt.loses)}")
 
 
 def _trial(authored: AuthoredExercise, attempt: Attempt) -> Trial:
@@ -175,7 +189,7 @@ def _isolated(authored: AuthoredExercise, tries: list[Trial]) -> list[list[list[
 
     Raises HiddenTestBroken.
     """
-    isolated = IsolatedRuns()
+    isolated = IsolatedRuns(authored.jobs)
     if len(tries) > WORTH_A_TRY_BEFORE:
         isolated.after(authored, solution_of(authored.notebook, authored.function))
     found = isolated.all(tries)
@@ -368,7 +382,12 @@ def gate(authored: AuthoredExercise) -> list[str]:
             problems += [str(why)] if str(why) not in problems else []
             if check is solution_earns_everything:
                 break
-    return [f"{authored.name}: {problem}" for problem in problems]
+    return [_of(authored, problem) for problem in problems]
+
+
+def _of(authored: AuthoredExercise, problem: str) -> str:
+    says = f"{authored.name}: {problem}"
+    return Misjudged.of(problem.attempt, says) if isinstance(problem, Misjudged) else says
 
 
 _AFTER_THESE = (hidden_tests_can_be_had, solution_earns_everything)

@@ -9,7 +9,7 @@ import ast
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from autograder.authoring.authored import RECORD, AuthoredExercise, records
 from autograder.authoring.executed import changed
 from autograder.authoring.meaning import digest_of
 from autograder.core.layout import ROOT, file_of, judge_module, run_module
+from autograder.core.replaced import replaced
 from autograder.misconceptions.corpus import Attempt
 from autograder.notebooks.cells import solution_of
 
@@ -108,11 +109,13 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def keep_seen(authored: AuthoredExercise) -> None:
-    """All its attempts were judged as they name with the gates' seeds: say so in the record, and keep what else it knows."""
-    tried = {*current(authored).get("tried", ())}
-    seen = sorted({digest_of_attempt(attempt) for attempt in authored.attempts} - tried)
-    record = current(authored) | {"key": key(authored), "seen": seen}
+def keep_seen(authored: AuthoredExercise, but: Collection[Attempt] = ()) -> None:
+    """All its attempts ``but`` these were judged as they name with the gates' seeds: say so in the record, and keep what else it
+    knows."""
+    known = current(authored)
+    tried = {*known.get("tried", ())}
+    seen = sorted({digest_of_attempt(attempt) for attempt in authored.attempts if attempt not in but} - tried)
+    record = known | {"key": key(authored), "seen": seen}
     keep(authored, record)
 
 
@@ -127,4 +130,5 @@ def keep(authored: AuthoredExercise, record: dict) -> None:
 
 
 def write(folder: Path, records: dict[str, dict]) -> None:
-    (folder / RECORD).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
+    with replaced(folder / RECORD) as file:
+        file.write(json.dumps(records, indent=1, sort_keys=True) + "\n")

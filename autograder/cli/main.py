@@ -55,8 +55,9 @@ def _add_of_the_repository(commands) -> None:
     check.add_argument(
         "--keep",
         action="store_true",
-        help="keep on record that all attempts were judged rightly: `make test` then tries a sample",
+        help="keep on record which attempts were judged rightly: `make test` then tries a sample",
     )
+    check.add_argument("--jobs", type=at_least(1), default=_cores(), help="attempts at once (default: one a core)")
     mutate = commands.add_parser(
         "mutate", help="try mutants of the solutions, and every attempt with thirty seeds (minutes)"
     )
@@ -262,7 +263,7 @@ def _doctor(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from autograder.authoring.check import run
 
-    return run(ROOT / "exercises", options.names, options.every, options.keep)
+    return run(ROOT / "exercises", options.names, options.every, options.keep, options.jobs)
 
 
 def _try(options: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ def exercises(tmp_path) -> Path:
 def as_due(exercises, monkeypatch) -> None:
     """No attempt is tried: each loses what it must."""
     for module in (gates, trials):
-        monkeypatch.setattr(module, "IsolatedRuns", lambda: AsExpected(patchify_in(exercises)))
+        monkeypatch.setattr(module, "IsolatedRuns", lambda jobs=1: AsExpected(patchify_in(exercises)))
 
 
 def test_a_sound_exercise_passes(exercises, capsys):
@@ -57,6 +57,22 @@ def test_nothing_is_kept_of_an_exercise_with_a_problem(exercises, as_due):
     notebook.write_text(notebook.read_text().replace('import autograder; autograder.grade("views.patchify")', "pass"))
     assert run(exercises, ["views.patchify"], keep=True) == 1
     assert records(exercises / "views") == {}
+
+
+def test_of_an_attempt_that_is_misdeclared_alone_nothing_is_kept(exercises, monkeypatch, capsys):
+    declared = AsExpected(patchify_in(exercises))
+    monkeypatch.setattr(gates, "IsolatedRuns", lambda jobs=1: declared)
+    monkeypatch.setattr(trials, "IsolatedRuns", lambda: declared)
+    write(exercises / "views", {})
+    wrong = next(one for one in patchify_in(exercises).mistakes if len(one.loses) == 1)
+    (lost,) = wrong.loses
+    other = min(patchify_in(exercises).criteria - {lost})
+    corpus = exercises / "views" / "corpus.txt"
+    head = f"# %% wrong patchify {wrong.name} loses="
+    corpus.write_text(corpus.read_text().replace(f"{head}{lost}", f"{head}{other}"))
+    assert run(exercises, ["views.patchify"], keep=True) == 1
+    assert f"{wrong.name} loses {lost}, not {other}" in capsys.readouterr().out
+    assert [one.name for one in not_yet_seen(patchify_in(exercises))] == [wrong.name]
 
 
 def test_each_problem_is_a_sentence_on_its_own_line(exercises, as_due, capsys):
