@@ -1,7 +1,7 @@
 """Error messages about collectives: one paragraph, each rank with its line, and what to do."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from gpulab.collectives.broker.calls import Call
 from gpulab.observe.records import SourceLine
@@ -41,16 +41,16 @@ _PLURAL = {"waits": "wait", "asks for": "ask for", "is": "are"}
 
 def by_rank(verb: str, said: Iterable[tuple[int, str]]) -> str:
     """``rank 0 waits in ...; ranks 1, 2 and 3 wait in ...``: those that say the same together."""
-    together: dict[str, list[int]] = {}
+    together: dict[str, set[int]] = {}
     for rank, text in said:
-        together.setdefault(text, []).append(rank)
+        together.setdefault(text, set()).add(rank)
     return "; ".join(
         f"{ranks_in_words(ranks)} {verb if len(ranks) == 1 else _PLURAL[verb]} {text}"
         for text, ranks in together.items()
     )
 
 
-def ranks_in_words(ranks: Sequence[int]) -> str:
+def ranks_in_words(ranks: Collection[int]) -> str:
     """``rank 3``, ``ranks 0 and 1``, ``ranks 0 to 7``, ``ranks 0, 2 and 5``."""
     ranks = sorted(ranks)
     if len(ranks) == 1:

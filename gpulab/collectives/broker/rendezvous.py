@@ -85,8 +85,9 @@ def _check_sizes(calls: list[Call]) -> None:
     """Raises Disagreement where what one gives is not what another has room for."""
     for giver, taker, gives, takes in _pairs(calls):
         if gives != takes:
+            whom = "itself" if giver is taker else f"rank {taker.rank}"
             text = (
-                f"rank {giver.rank} gives {gives} bytes to rank {taker.rank}, which has room for {takes}: "
+                f"rank {giver.rank} gives {gives} bytes to {whom}, which has room for {takes}: "
                 f"{by_rank('asks for', ((one.rank, asked(one)) for one in (giver, taker)))}. What a rank gives to another "
                 "must be as large as the tensor that takes it."
             )
