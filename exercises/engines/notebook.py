@@ -35,31 +35,30 @@ import torch
 # someone comes who does not fit yet: then all behind wait too. If everyone may pass, that one waits for ever. Write a scheduler
 # that lets others pass, and counts.
 #
-# Write `continuous_batcher(patience)`. It returns a scheduler: an object with the method `plan(waiting, running, blocks, budget)` of
-# `gpulab.serving.Scheduler`.
+# Write `continuous_batcher(patience)`. It returns a scheduler: an object with the method
+# `plan(waiting, running, blocks, budget)` of `gpulab.serving.Scheduler`. Here `blocks` is a `Paged`, `budget.tokens` is not
+# less than `budget.requests`, and no request is `whole`.
 #
-# - [c1] `patience` is an `int`, 0 or more. [c2] Anything else, and a `bool` too, raises `ValueError`;
-# - [c3] you may rely on this: `blocks` is a `Paged`, `budget.tokens` is not less than `budget.requests`, and no request is `whole`;
-# - [c4] **order**: everything goes by order of arrival: by `arrival_us`, and at a tie by who stood in `waiting` first. [c5] The lists
-#   themselves may stand in another order, and a preemption changes nobody's place in this one;
-# - [c6] **decodes**: in every step each running request with one token left (`left == 1`) gets it, unless it is preempted;
-# - [c7] **preemption**: while there are too few free blocks for all these decodes, the running request that arrived last is preempted,
-#   whatever it is doing. [c8] A step that preempts lets nobody in;
-# - [c9] **admission**: every other step goes through `waiting` in order and lets in each request that fits into what is left:
-#   [c10] a place of `budget.requests`, and tokens of `budget.tokens` and free blocks for all its `left` tokens. [c11] All of them
-#   are computed in this step. [c12] A request that does not fit waits on, and the next one is tried;
-# - [c13] **patience**: each time a request is let in, the count of every earlier one that still waits goes up by one, at once.
-#   [c14] While a request whose count has reached `patience` waits, nobody who arrived later is let in. [c15] A count begins at 0
-#   and is kept, through preemptions, until its request ends;
-# - [c16] **long requests**: a request with more than `budget.tokens` tokens left is let in where a place, one token of the step
-#   and blocks for all its `left` tokens are free. [c17] It reserves those blocks at once. [c18] It takes all the tokens that are left of
-#   this step, and of the next steps all that the decodes leave, before anyone is let in, until its prompt is done. [c19] No other
-#   prompt is cut;
-# - [c20] **blocks**: a running request holds the blocks of its computed and planned tokens and no more; only a long one reserves
-#   ahead. [c21] Its blocks are released only when it is preempted or ends;
-# - [c22] **state**: what you remember belongs to a request (the `Live`), not to its name: a scheduler may serve one trace after
-#   another, and names come back. [c23] A client may hang up at any time, and its request is then in neither list. [c24] Two schedulers
-#   share nothing.
+# - [c1] `patience` is an `int`, 0 or more. Anything else, a `bool` too, raises `ValueError`.
+# - [c2] **Order of arrival** is by `arrival_us`, and at a tie by who stood in `waiting` first. Neither list need stand in
+#   this order, and a preemption changes nobody's place in it.
+# - [c3] **Decodes.** In every step each running request with `left == 1` gets its token, unless it is preempted.
+# - [c4] **Preemption.** While too few blocks are free for all these decodes, the running request that arrived last is
+#   preempted, decoding or not. A step that preempts lets nobody in.
+# - [c5] **Admission.** Every other step tries the waiting requests in order of arrival. A request fits if a place of
+#   `budget.requests` is left, and tokens of `budget.tokens` and free blocks for all its `left` tokens. It is let in, and all
+#   these tokens are computed in this step. One that does not fit waits on, and the next is tried.
+# - [c6] **Patience.** Each time a request is let in, the count of every earlier one that still waits goes up by one, at once.
+#   While a request whose count has reached `patience` waits, nobody who arrived later is let in. A count begins at 0 and is
+#   kept, through preemptions, until its request ends.
+# - [c7] **Long prompts.** A request with more than `budget.tokens` tokens left fits if a place, one token of the step, and
+#   blocks for all its `left` tokens are free. It reserves all of them when it is let in. It takes all the tokens left in this
+#   step, and in each step after that all that the decodes leave, before anyone is let in, until all of its own are computed.
+#   No other prompt is cut.
+# - [c8] **Blocks.** A running request holds the blocks of its computed and planned tokens and no more; only a long one
+#   reserves ahead. Its blocks are released only when it is preempted or ends.
+# - [c9] **State.** What you remember belongs to the `Live`, not to its name: a scheduler may serve one trace after another,
+#   and names come back. A client may hang up at any time; its request is then in neither list. Two schedulers share nothing.
 
 # %% nbgrader={"grade": false, "grade_id": "continuous_batcher", "locked": false, "schema_version": 3, "solution": true, "task": false}
 from gpulab.serving import Plan
