@@ -168,28 +168,28 @@ import autograder; autograder.grade("engines.continuous_batcher")
 # allocator that knows how many tables name a block keeps such a beginning once. Whoever writes where others still read gets a
 # copy of one block first. That is what lets a cache hold many samples of one long prompt.
 #
-# Write `block_allocator(total, size)`. It returns an object that shares out `total` blocks, numbered from 0, of `size` tokens each:
+# Write `block_allocator(total, size)`. It returns an object that shares out `total` blocks of `size` tokens each, numbered
+# from 0:
 #
-# - [c1] `ValueError` where `total` or `size` is less than 1. [c2] Two such objects know nothing of each other.
-# - [c3] A sequence is known by its name: an integer, a string or a tuple of them.
-# - [c4] `append(seq, n=1)`: makes room for `n` more tokens at the end of `seq`; [c5] a new name begins a sequence. [c6] Returns a list
-#   with the copy `(source, target)` that the engine has to make before it writes the tokens, [c7] an empty one where no copy is due.
-#   [c8] `ValueError` where `n` is less than 1.
-# - [c9] `fork(parent, child)`: begins the sequence `child` with the tokens of `parent`. [c10] Its table names the same blocks; none is
-#   taken or copied. [c11] `KeyError` where there is no `parent`, [c12] `ValueError` where there is a `child` already.
-# - [c13] `release(seq)`: the sequence ends, and its name may begin a new one.
-# - [c14] `table(seq)`: the list of its blocks, in which token `t` lies in block number `t // size`, at place `t % size`. [c15] `length(seq)`: how
-#   many tokens it has.
-# - [c16] `free`, a property: how many blocks stand in no table.
-# - [c17] `release`, `table` and `length` raise `KeyError` where there is no such sequence.
-# - [c18] **As few as needed**: a sequence holds `ceil(length / size)` blocks. [c19] Which free blocks it takes is up to you; [c20] it
-#   keeps them, except for a copy.
-# - [c21] **Copy on write**: no token is written into a block that stands in another table too. [c22] If the last block is partly filled and
-#   shared, `append` puts a free block in its place, in the table of `seq` alone: that is the copy. [c23] The last sequence that has a
-#   block writes in place. [c24] Nothing else is copied.
-# - [c25] **Out of room**: `append` raises `MemoryError` where it needs more blocks than are free, [c26] the target of a copy among them,
-#   [c27] and only then.
-# - [c28] A call that raises changes nothing. [c29] The lists that you return are new: the caller may change them.
+# - [c1] `ValueError` where `total` or `size` is less than 1. Two allocators share nothing.
+# - [c2] `append(seq, n=1)` makes room for `n` more tokens at the end of `seq`; a new name begins a sequence. A name is an
+#   integer, a string or a tuple of them. `ValueError` where `n` is less than 1.
+# - [c3] `append` returns a list with the copy `(source, target)` that the engine has to make before it writes the tokens, and
+#   an empty one where no copy is due.
+# - [c4] `fork(parent, child)` begins the sequence `child` with the tokens of `parent`. Its table names the same blocks; none
+#   is taken or copied. `KeyError` where there is no `parent`, `ValueError` where there is a `child` already.
+# - [c5] `release(seq)` ends the sequence; its name may begin a new one. `table(seq)` is the list of its blocks: token `t`
+#   lies in block number `t // size` of it, at place `t % size`. `length(seq)` is its number of tokens. All three raise
+#   `KeyError` where there is no such sequence.
+# - [c6] `free`, a property, is the number of blocks that stand in no table.
+# - [c7] **As few as needed.** A sequence holds `ceil(length / size)` blocks. It takes any that are free, and keeps them,
+#   except for a copy.
+# - [c8] **Copy on write.** No token is written into a block that stands in another table too. Where the last block is partly
+#   filled and shared, `append` puts a free block in its place, in the table of `seq` alone: that is the copy. The last
+#   sequence that has a block writes in place, and nothing else is copied.
+# - [c9] **Out of room.** `append` raises `MemoryError` where it needs more blocks than are free, the target of a copy among
+#   them, and only then.
+# - [c10] A call that raises changes nothing. The lists that you return are new: the caller may change them.
 
 # %% nbgrader={"grade": false, "grade_id": "block_allocator", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def block_allocator(total, size):
