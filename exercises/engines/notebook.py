@@ -339,32 +339,30 @@ from gpulab.serving import Chunked, Continuous, Plan
 
 # %% [markdown]
 # Write `chunked_prefill(step_us, gap_us)`. It returns a scheduler: an object with `plan(waiting, running, blocks, budget)`,
-# as in `gpulab.serving.Scheduler`.
+# as in `gpulab.serving.Scheduler`. Here `blocks` is a `Paged`.
 #
 # - [c1] **Clock.** `step_us(work)` says how many microseconds a step takes. `work` is a list with a pair `(new, context)` for
-#   each request in the step: `new` tokens, 1 or more, behind the `live.computed` that are there. [c2] More work never
-#   makes a step shorter; nothing else is known of this function, and it is no straight line.
-# - [c3] One call of `plan` asks `step_us` at most 40 times, though `budget.tokens` may be 2³⁰ and dozens of requests wait.
-#   [c4] Nobody but `plan` asks it.
-# - [c5] `gap_us` is 0 or more: an integer, a float or infinity. [c6] `blocks` is a `Paged`.
-# - [c7] Several schedulers are at work at the same time, and [c8] clients hang up at any moment.
-# - [c9] **Decodes.** A running request decodes when it was told a token and has exactly one token left. [c10] In every step
-#   each decode gets its token.
-# - [c11] **Gap.** A step in which somebody decodes lasts at most `gap_us`. [c12] If the decodes alone take longer, they
-#   go alone. [c13] While nobody decodes there is no gap to keep.
-# - [c14] **Prompts** get the rest of the step: whatever a request computes before it decodes is its prompt. After a
-#   preemption this includes the output tokens that it was told.
-# - [c15] **Order.** First the prompts in `running`, then `waiting` from its front. One prompt is finished before the next
-#   begins, and nobody is overtaken.
-# - [c16] **Chunks** are as long as possible. One prompt token more would break the gap, `budget.tokens` or
-#   `budget.requests`, or the next request finds no room in the cache. Several prompts may share a step.
-# - [c17] **Room.** A request that is let in reserves blocks for `live.left` tokens, no less and no more, however short its
-#   first chunk is. [c18] A request that is not let in holds no blocks.
-# - [c19] **Preemption.** While a decode finds no room, the last of `running` is preempted, then the one before it.
-#   [c20] `plan.preempt` has them in this order. [c21] A step that preempts lets nobody in.
-# - [c22] **Whole prompts.** If `live.whole`, one step computes all `live.prompt_tokens`, which are never more than
-#   `budget.tokens`. [c23] The request waits until they fit, gap and all, and [c24] so does everybody behind it.
-#   [c25] Output tokens told before a preemption may follow in other steps.
+#   each request in the step: `new` tokens, 1 or more, behind `context`, the `live.computed` that are there. More work never
+#   makes a step shorter. Nothing else is known of this function: it need not be linear.
+# - [c2] Only `plan` asks `step_us`, at most 40 times a call, though `budget.tokens` may be 2³⁰ and dozens of requests wait.
+# - [c3] `gap_us` is 0 or more: an integer, a float or infinity. Several schedulers work at the same time, and clients hang up
+#   at any moment.
+# - [c4] **Decodes.** A running request decodes when it was told a token and has exactly one token left. In every step each
+#   decode gets its token.
+# - [c5] **Gap.** A step in which somebody decodes lasts at most `gap_us`. If the decodes alone take longer, they go alone.
+#   While nobody decodes there is no gap to keep.
+# - [c6] **Prompts** get the rest of the step, first those in `running`, then `waiting` from its front. One is finished before
+#   the next begins, and nobody is overtaken. Whatever a request computes before it decodes is its prompt, after a preemption
+#   also the output tokens that it was told.
+# - [c7] **Chunks** are as long as possible: one prompt token more would break the gap, `budget.tokens` or `budget.requests`,
+#   or the next request finds no room in the cache. Several prompts may share a step.
+# - [c8] **Room.** A request that is let in reserves blocks for `live.left` tokens, no less and no more, however short its
+#   first chunk is. A request that is not let in holds no blocks.
+# - [c9] **Preemption.** While a decode finds no room, the last of `running` is preempted, then the one before it;
+#   `plan.preempt` has them in this order. A step that preempts lets nobody in.
+# - [c10] **Whole prompts.** If `live.whole`, one step computes all `live.prompt_tokens`, which are never more than
+#   `budget.tokens`. Until they fit, gap and all, the request waits, and so does everybody behind it. Output tokens told
+#   before a preemption may follow in other steps.
 
 # %% nbgrader={"grade": false, "grade_id": "chunked_prefill", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chunked_prefill(step_us, gap_us):
