@@ -532,26 +532,29 @@ class Cluster:
 # | `gap_us`, longest time between tokens | `step_us` + `prefill_us` · min(`chunk`, largest N of the mix) | `step_us` |
 # | `latency_us`, mean time to the last token | `ttft_us` + E[O] · `tbt_us` | the same |
 #
-# - [c1] E is the mean over the requests of the mix: each kind counts by its `weight`;
-# - [c2] each instance that computes prompts has a queue of its own, with Poisson arrivals (M/G/1). [c3] Its load ρ is less than 1;
-# - [c4] the requests that decode, λ · E[O] · `tbt_us` on average, are spread evenly over the instances that decode: at most `slots`
-#   on each. [c5] In a split as few instances decode as that allows, at least one. All others compute prompts, at least one;
-# - [c6] in a split the keys and values of the whole prompt, cached tokens too, leave over the own link of the instance that computed
-#   it, in a time T at `link_gbps`. [c7] A link is not given more than it carries: λ · E[T] / p is at most 1;
-# - [c8] a prompt's layers are computed one after another, each in C / `layers`, and sent one after another, each in T / `layers`:
-#   a layer once it is computed and the one before it has been sent. [c9] `exposed_us` is the mean time from the end of the computation
-#   to the end of the last layer's transfer, plus `link_latency_us` once;
-# - [c10] returns a new dictionary. `"shared"` and `"split"` are dictionaries of the four times in the table; `"split"` also has
-#   `exposed_us`, `prefill` (p) and `decode` (n − p). [c11] Where the load, slots, links or instances do not allow one, it is None;
-# - [c12] `"bytes"` is the mean number of bytes that a split sends for a request, also where `"split"` is None;
-# - [c13] `"placement"` is `"shared"` or `"split"`: of those whose `ttft_us` and `gap_us` are at most the workload's limits, the one with
-#   the smaller `latency_us`, `"shared"` at a tie. [c14] It is None where neither is within the limits;
-# - [c15] `"break_even_gbps"` is the least link bandwidth at which there is a split with at most the `latency_us` of shared, all else as
-#   it is and limits aside. [c16] Without a shared plan any split will do. [c17] It is None if no finite bandwidth does;
-# - [c18] times and bandwidths may be off by 10⁻⁹ of their value. [c19] All else is exact, also where a limit is just reached:
-#   compute with `Fraction`;
-# - [c20] raises `ValueError` for an empty mix, for `cached` less than 0 or not less than `prompt`, and for any other number that is not
-#   greater than 0; `link_latency_us` may be 0.
+# - [c1] **Means and queues.** E is the mean over the requests of the mix: each kind counts by its `weight`. Each instance
+#   that computes prompts has a queue of its own, with Poisson arrivals (M/G/1) and a load ρ less than 1.
+# - [c2] **Slots.** On average λ · E[O] · `tbt_us` requests decode, spread evenly over the instances that decode, at most
+#   `slots` on each. In a split as few instances decode as that allows, at least one. All others compute prompts, at least
+#   one.
+# - [c3] **Link.** In a split the keys and values of the whole prompt, cached tokens too, cross the link of the instance that
+#   computed it, in a time T at `link_gbps`. Each instance has its own link, which is not given more than it carries:
+#   λ · E[T] / p is at most 1.
+# - [c4] **Layers.** A prompt's layers are computed one after another, each in C / `layers`, and sent one after another, each
+#   in T / `layers`: a layer once it is computed and the one before it has been sent. `exposed_us` is the mean time from the
+#   end of the computation to the end of the last layer's transfer, plus `link_latency_us` once.
+# - [c5] **Result**: a new dictionary. `"shared"` and `"split"` are dictionaries of the four times in the table; `"split"`
+#   also has `exposed_us`, `prefill` (p) and `decode` (n − p). Each is None where load, slots, links or instances do not allow
+#   it.
+# - [c6] `"bytes"` is the mean number of bytes that a split sends for a request, also where `"split"` is None.
+# - [c7] `"placement"` is `"shared"` or `"split"`: of those whose `ttft_us` and `gap_us` are at most the workload's limits,
+#   the one with the smaller `latency_us`, `"shared"` at a tie. It is None where neither is within the limits.
+# - [c8] `"break_even_gbps"` is the least link bandwidth at which there is a split with at most the `latency_us` of shared,
+#   all else as it is and limits aside. Without a shared plan any split will do. It is None if no finite bandwidth does.
+# - [c9] **Precision.** Times and bandwidths may be off by 10⁻⁹ of their value. All else is exact, also where a limit is just
+#   reached: compute with `Fraction`.
+# - [c10] `ValueError` for an empty mix, for `cached` less than 0 or not less than `prompt`, and for any other number that is
+#   not greater than 0; `link_latency_us` may be 0.
 
 # %% nbgrader={"grade": false, "grade_id": "place_phases", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def place_phases(workload, cluster):
