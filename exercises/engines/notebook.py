@@ -764,36 +764,37 @@ import autograder; autograder.grade("engines.place_phases")
 # vLLM finds such beginnings by hashes of full blocks, SGLang in a tree of token ids; both keep what nobody holds any more
 # until its room is needed.
 #
-# Write `prefix_cache(total, size)`, an allocator for the engine as `gpulab.serving.Blocks` describes it, with `shares = True`:
+# Write `prefix_cache(total, size)`, an allocator for the engine as `gpulab.serving.Blocks` describes it, with
+# `shares = True`:
 #
-# - [c1] **size**: `ValueError` where `total` or `size` is less than 1. [c2] Several caches know nothing of each other;
-# - [c3] **cached blocks**: a block can be found once all its `size` tokens are computed, from the first call of `found`, `reserve` or
-#   `release` after `live.computed` has passed its end. [c4] Nobody calls you when that number grows. [c5] Prompt and output count
-#   alike, and so does what a request computed that has finished, was preempted or aborted since;
-# - [c6] **key**: a block is known by the ids of its own tokens and of all tokens before them, and by `live.image` (`None` or a string).
-#   [c7] Nothing else plays a part. [c8] Two different prefixes are never taken for one, whatever their hashes;
-# - [c9] **never shared**: a block with a token that has no id in `live.ids` (an engine without a model only counts tokens), and [c10] all
-#   blocks of a request with `live.whole`. Such a request finds nothing either;
-# - [c11] **`found(live)`**: `size` tokens for each leading block that can be found, at most `live.tokens - 1`. [c12] It changes nothing,
-#   the order of eviction included;
-# - [c13] **`reserve(live, tokens)`** makes room for `live.computed` tokens and `tokens` more, in as many blocks as these fill. [c14] A request
-#   without blocks first gets those that hold its `live.computed` tokens, shared with whoever has them. [c15] All others are
-#   its own;
-# - [c16] **refusal**: `reserve` returns `True`, or `False` if there are too few free blocks or a block that was found has gone.
-#   [c17] A refused `reserve` changes nothing;
-# - [c18] **copy on write**: if the blocks found hold all tokens of a request, `live.computed` ends inside the last of them, and its last
-#   token is written anew. If another request holds that block, this one gets a block of its own in its place, and a copy
-#   is due. [c19] If none does, this one takes the block itself, which cannot be found again until that token is computed.
-#   [c20] `copies()` returns the copies that became due since it was last called, as `(source, target)`, in order, each once, also those of a
-#   request that was released since;
-# - [c21] **duplicates**: of several blocks with equal keys the one computed first can be found (of those computed between two calls, any).
-#   [c22] The others never can, not even when that one has gone;
-# - [c23] **`release(live)`** gives up all its blocks. One that no other request holds is free, and can be found until it is taken.
-#   [c24] `free` is the number of blocks in no table, a property. [c25] `table(live)` is a new list of its blocks, or an empty one;
-# - [c26] **eviction**: new blocks are first those that are free and cannot be found. Then the one goes that became free longest ago,
-#   and of a single release the one further back in the table. [c27] The blocks behind it stay: they are found again once the tokens
-#   before them are computed anew;
-# - [c28] **work**: the time of a call, and of `free`, does not grow with `total` or with the number of cached blocks.
+# - [c1] `ValueError` where `total` or `size` is less than 1. Two caches share nothing.
+# - [c2] **Cached blocks.** A block can be found once all its `size` tokens are computed: from the first call of `found`,
+#   `reserve` or `release` at which `live.computed` has reached its end. (Nobody calls you when that number grows.) Prompt and
+#   output count alike, and so does what was computed by a request that has finished, was preempted or aborted since.
+# - [c3] **Key.** A block is known by the ids of its own tokens and of all tokens before them, by `live.image` (`None` or a
+#   string), and by nothing else. Two different prefixes are never taken for one, whatever their hashes. Of several blocks
+#   with equal keys the one computed first can be found (of those computed between two calls, any). The others never can, not
+#   even when that one has gone.
+# - [c4] **Never shared** are a block with a token that has no id in `live.ids` (an engine without a model only counts
+#   tokens), and all blocks of a request with `live.whole`, which finds nothing either.
+# - [c5] **`found(live)`** is `size` tokens for each leading block that can be found, at most `live.tokens - 1`. The call
+#   changes nothing, the order of eviction included.
+# - [c6] **`reserve(live, tokens)`** makes room for `live.computed` tokens and `tokens` more, in as many blocks as these fill.
+#   A request without blocks first gets those that hold its `live.computed` tokens, shared with whoever has them; all others
+#   are its own. It returns `True`, or `False` where too few blocks are free or a block that was found has gone. A refused
+#   call changes nothing.
+# - [c7] **Copy on write.** If the blocks found hold all tokens of a request, its last token is computed again, and
+#   `live.computed` ends inside the last of them. If another request holds that block, this one gets a block of its own in its
+#   place, and a copy is due. If none does, this one takes the block itself, which cannot be found again until that token is
+#   computed. `copies()` returns the copies that became due since it was last called, as `(source, target)`, in order, also
+#   those of a request released since.
+# - [c8] **`release(live)`** gives up all its blocks. One that no other request holds is free, and can be found until it is
+#   taken. `free`, a property, is the number of blocks in no table. `table(live)` is a new list of its blocks, or an empty
+#   one.
+# - [c9] **Eviction.** New blocks are first those that are free and cannot be found. Then the one goes that became free
+#   longest ago, and of a single release the one further back in the table. The blocks behind it stay: they are found again
+#   once the tokens before them are computed anew.
+# - [c10] **Work.** The time of a call, and of `free`, does not grow with `total` or with the number of cached blocks.
 
 # %% nbgrader={"grade": false, "grade_id": "prefix_cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def prefix_cache(total, size):
