@@ -1017,26 +1017,26 @@ _q, _k_cache, _v_cache, _tables, _lengths, _due, _gathered_bytes = _show_paged_c
 # %% [markdown]
 # Write `paged_attention(q, k_cache, v_cache, tables, lengths)`, the attention of one decode step:
 #
-# - [c1] `q`: `(batch, heads, head_dim)`, the query of one token per sequence. [c2] `k_cache`, `v_cache`:
-#   `(blocks, size, kv_heads, head_dim)`. [c3] All three have one dtype: float16, bfloat16 or float32.
-#   [c4] Query head `h` uses key head `h // (heads // kv_heads)`;
-# - [c5] `tables`: `(batch, most)`, int32. [c6] Token `t` of sequence `s` lies in block `tables[s, t // size]`, in slot
-#   `t % size`. [c7] `lengths`: `(batch,)`, int32, from 0 to `most * size`;
-# - [c8] returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
-#   are none, [c9] in a new contiguous tensor with the shape, dtype and device of `q`;
-# - [c10] `head_dim` is at most 128, `size` at most 64, and at most 16 query heads share a key head. [c11] None of these need be
-#   a power of two. [c12] `batch` and `most` may be 0, and a batch may have 100,000 sequences;
-# - [c13] the last dimension of each input is contiguous. [c14] All other strides are arbitrary. [c15] An offset along any
-#   dimension may pass 2**31 elements, so compute offsets in int64;
-# - [c16] **one launch** of a Triton kernel of your own does all the work; an empty batch needs none. [c17] PyTorch allocates
-#   the result, and computes, copies and reads nothing;
-# - [c18] the kernel loads a token's key and value **once for all query heads that share them**, [c19] each element of `q` at
-#   most once, [c20] and stores each element of the result once;
-# - [c21] **it loads nothing beyond the end of a sequence**: [c22] slots that hold no token hold NaN, [c23] and columns of `tables`
-#   beyond the last block hold any number. [c24] More such columns cost no arithmetic either;
-# - [c25] scores, weights and sums are float32 for each dtype; `tl.dot` of float32 needs `input_precision="ieee"`. [c26] Products
-#   `q k` lie between -1e30 and 1e30, and nothing overflows;
-# - [c27] raises `ValueError` when the five shapes do not fit together, or the dtypes of `q` and the caches are not as above.
+# - [c1] `q` is `(batch, heads, head_dim)`, the query of one token per sequence; `k_cache` and `v_cache` are
+#   `(blocks, size, kv_heads, head_dim)`. All three have one dtype: float16, bfloat16 or float32. Query head `h` uses key head
+#   `h // (heads // kv_heads)`.
+# - [c2] `tables` is `(batch, most)`, int32: token `t` of sequence `s` lies in block `tables[s, t // size]`, in slot
+#   `t % size`. `lengths` is `(batch,)`, int32, from 0 to `most * size`.
+# - [c3] Returns `softmax(q k / sqrt(head_dim)) v` over the first `lengths[s]` tokens of each sequence, and zeros where there
+#   are none, in a new contiguous tensor with the shape, dtype and device of `q`.
+# - [c4] **Sizes.** `head_dim` is at most 128, `size` at most 64, and at most 16 query heads share a key head. None need be a
+#   power of two. `batch` and `most` may be 0, and a batch may have 100,000 sequences.
+# - [c5] **Strides** are arbitrary, except that the last dimension of each input is contiguous. An offset along any dimension
+#   may pass 2**31 elements: compute offsets in int64.
+# - [c6] **One launch** of a Triton kernel of your own does all the work; an empty batch needs none. PyTorch allocates the
+#   result, and computes, copies and reads nothing.
+# - [c7] **Once.** The kernel loads a token's key and value once for all query heads that share them, and each element of `q`
+#   at most once. It stores each element of the result once.
+# - [c8] **Nothing beyond the end** of a sequence is loaded: slots that hold no token hold NaN, and columns of `tables` beyond
+#   the last block hold any number. More such columns cost no arithmetic either.
+# - [c9] **float32.** Scores, weights and sums are float32 for each dtype; `tl.dot` of float32 needs `input_precision="ieee"`.
+#   Products `q k` lie between -1e30 and 1e30, and nothing overflows.
+# - [c10] `ValueError` when the five shapes do not fit together, or the dtypes of `q` and the caches are not as above.
 #
 # The parameters of the kernel are yours to change. `x.to(tl.float32)` converts a tile; the inner side of a `tl.dot` is 16 or more.
 # A grid has room for 2,147,483,647 programs along x, and for 65,535 along y and along z. Everything lies on one
