@@ -73,7 +73,10 @@ def test_ranks_that_disagree(fault, said, world):
     ("fault", "said"),
     [
         (faults.larger_message, ["send to rank 1 of 8 float32", "recv from rank 0 of 4 float32"]),
-        (faults.too_little_room_in_a_gather, ["rank 0 gives 0 bytes to itself, which has room for 16: rank 0 asks for"]),
+        (
+            faults.too_little_room_in_a_gather,
+            ["rank 0 gives 0 bytes to itself, which has room for 16: rank 0 asks for"],
+        ),
     ],
 )
 def test_what_one_gives_and_another_has_no_room_for(fault, said, world):
