@@ -162,7 +162,7 @@ _x, _expected = _show_first_row_sums()
 # - [c3] returns a new `float32` tensor of one dimension on `x`'s device: the sum of each row, 0 for an
 #   empty one;
 # - [c4] **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
-#   views, not add, copy or transpose;
+#   views, `x.t()` among them. It neither adds nor copies;
 # - [c5] each element of `x` is **read once**;
 # - [c6] of the bytes in the sectors that move, **at least 60 %** are requested, where rows have 96 elements
 #   or more. A sector counts for every request that touches it, since caches are not modelled;
