@@ -71,16 +71,17 @@ for n in (100, 40):
 # %% [markdown]
 # Write `add_vectors(a, b, out, threads)`, and a kernel for it to launch:
 #
-# - [c1] `a`, `b`, `out`: float32 vectors of equal length on the device, contiguous. [c2] `out` holds garbage;
-# - [c3] writes `a + b` into `out` and returns nothing. [c4] **Your kernel does it**, in one launch: [c5] no
-#   operation of PyTorch computes or moves an element, not even for a `print(out)`;
-# - [c6] grid and block are one-dimensional, along x: [c7] blocks of `threads` threads (1 to 1024), one element
-#   per thread, and the **smallest number of blocks** that covers all elements;
-# - [c8] every element of `a` and `b` is **read once**, every element of `out` **written once**, nothing
-#   else is written, and **no access is out of bounds**, whatever the length;
-# - [c9] there are no data races, and each barrier is reached by all threads of a block or by none (threads
-#   that have returned do not count);
-# - [c10] for empty vectors, nothing is launched: [c11] a grid of 0 blocks is an error in CUDA.
+# - [c1] `a`, `b`, `out`: contiguous float32 vectors of equal length on the device. `out` holds garbage;
+# - [c2] writes `a + b` into `out` and returns nothing;
+# - [c3] **your kernel does it**, in one launch. No operation of PyTorch computes or moves an element, not
+#   even for a `print(out)`;
+# - [c4] grid and block are one-dimensional, along x: blocks of `threads` threads (1 to 1024), one element per
+#   thread, and the **smallest number of blocks** that covers all elements;
+# - [c5] every element of `a` and `b` is **read once**, every element of `out` **written once**, nothing else
+#   is written, and **no access is out of bounds**;
+# - [c6] there are no data races, and no barrier that only some threads of a block reach (those that have
+#   returned do not count);
+# - [c7] for empty vectors nothing is launched: a grid of 0 blocks is an error in CUDA.
 
 # %% nbgrader={"grade": false, "grade_id": "add_vectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @cuda.jit
@@ -401,19 +402,22 @@ _H100 = _card(64, 32, 233472, 1024, 128)
 # Write `occupancy(threads, registers, shared_bytes, sm)`, the number of blocks that one multiprocessor
 # holds at once, an `int`:
 #
-# - [c1] `threads`: threads per block, 1 to 1024. [c2] `registers`: registers per thread, 1 to 255. [c3] `shared_bytes`: shared
-#   memory per block, 0 or more. [c4] `sm`: an object with the attributes above, whose values may differ from those above;
-# - [c5] **warps**: at most `sm.max_warps` on the multiprocessor. [c6] A block takes whole warps of 32 threads;
-# - [c7] **blocks**: at most `sm.max_blocks`, however small they are;
-# - [c8] **registers**: a warp takes 32 times the registers of a thread, rounded up to a multiple of
-#   `sm.register_unit`. [c9] A multiprocessor has four quarters (partitions), with a quarter of `sm.registers`
-#   each; [c10] a warp is in one of them. [c11] The blocks share four times the number of warps that fit in one
-#   quarter;
-# - [c12] **shared memory**: a block takes `shared_bytes` plus `sm.shared_reserved`, the sum rounded up to a
+# - [c1] `threads`: threads per block, 1 to 1024. `registers`: per thread, 1 to 255. `shared_bytes`: shared
+#   memory per block, 0 or more;
+# - [c2] `sm`: an object with the attributes above, whose values may be others;
+# - [c3] **warps**: at most `sm.max_warps` on the multiprocessor. A block takes whole warps of 32 threads;
+# - [c4] **blocks**: at most `sm.max_blocks`, however small they are;
+# - [c5] **registers**: a warp takes 32 times the registers of a thread, rounded up to a multiple of
+#   `sm.register_unit`;
+# - [c6] a multiprocessor has four quarters (partitions), with a quarter of `sm.registers` each, and a warp is
+#   in one of them. The blocks share four times the number of warps that fit in one quarter;
+# - [c7] **shared memory**: a block takes `shared_bytes` plus `sm.shared_reserved`, the sum rounded up to a
 #   multiple of `sm.shared_unit`, out of `sm.shared_bytes`;
-# - [c13] 0 where not even one block fits. [c14] `ValueError` for `threads` or `registers` out of their range and
-#   for negative `shared_bytes`;
-# - [c15] you write it in plain Python: [c16] it is graded where PyTorch, NumPy, Numba and gpulab cannot be imported.
+# - [c8] returns 0 where not even one block fits;
+# - [c9] raises `ValueError` for `threads` or `registers` out of their range and for negative `shared_bytes`,
+#   also where no block fits;
+# - [c10] you write it in plain Python: it is graded where PyTorch, NumPy, Numba and gpulab cannot be
+#   imported.
 #
 # These are the rules of NVIDIA's CUDA Occupancy Calculator, for Volta and later.
 

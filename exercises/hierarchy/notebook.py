@@ -155,18 +155,18 @@ _x, _expected = _show_first_row_sums()
 # %% [markdown]
 # Write `row_sums(x)`, with your own kernels, whose warps read adjacent elements (coalesced loads):
 #
-# - [c1] `x`: a contiguous `float32` tensor of two dimensions. [c2] Either size may be anything from 0 to 100,000, and neither
-#   need be a multiple of anything. [c3] Its values are whole numbers, so that sums are exact in `float32`
-#   in any order, but in no narrower type. [c4] It is left as it is;
-# - [c5] returns a new `float32` tensor of one dimension, the sum of each row, on `x`'s device. [c6] The sum
-#   of an empty row is 0;
-# - [c7] **your kernels do the work**: [c8] PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
-#   views; [c9] it must not add, copy or transpose;
-# - [c10] each element of `x` is **read once**;
-# - [c11] of the bytes in the sectors that move, **at least 60 %** are requested, where rows are long (96
-#   elements and more). [c12] In the kernel above it is one eighth. [c13] A sector counts for every request that
-#   touches it: [c14] caches, which may keep it for the next request, are not modelled;
-# - [c15] **no data race** and no out-of-bounds access.
+# - [c1] `x`: a contiguous `float32` tensor of two dimensions, left as it is. Each size is from 0 to
+#   100,000, not necessarily a multiple of anything;
+# - [c2] its values are whole numbers, whose sums are exact in `float32` in any order, but in no narrower
+#   type;
+# - [c3] returns a new `float32` tensor of one dimension on `x`'s device: the sum of each row, 0 for an
+#   empty one;
+# - [c4] **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+#   views, `x.t()` among them. It neither adds nor copies;
+# - [c5] each element of `x` is **read once**;
+# - [c6] of the bytes in the sectors that move, **at least 60 %** are requested, where rows have 96 elements
+#   or more. A sector counts for every request that touches it, since caches are not modelled;
+# - [c7] **no data race** and no out-of-bounds access.
 #
 # A warp has 32 lanes. How do they share the work, and how does one lane get the results of the
 # others (a reduction)? A warp shuffle (`cuda.shfl_down_sync`), shared memory with a barrier
@@ -259,19 +259,21 @@ _a, _b, _expected, _products = _show_first_matmul()
 # %% [markdown]
 # Write `tiled_matmul(a, b)`, a tiled GEMM with your own kernels, whose threads share loaded elements:
 #
-# - [c1] `a` of shape (m, k) and `b` of shape (k, n): [c2] contiguous `float32` tensors of whole numbers, so
-#   that the product is exact when tiles and sums are `float32`, but in no narrower type. [c3] Any size may
-#   be 0, and none need be a multiple of anything. [c4] Both are left as they are;
-# - [c5] returns a new `float32` tensor of shape (m, n), the product, on `a`'s device. [c6] Where k is 0 it is
-#   all zeros. [c7] Raises `ValueError` when the inner sizes differ;
-# - [c8] **your kernels do the work**: [c9] PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
+# - [c1] `a` of shape (m, k) and `b` of shape (k, n): contiguous `float32` tensors, left as they are. Any
+#   size may be 0, and none need be a multiple of anything;
+# - [c2] their values are whole numbers: the product is exact when tiles and sums are `float32`, but in no
+#   narrower type;
+# - [c3] returns the product, a new `float32` tensor of shape (m, n) on `a`'s device, all zeros where k is
+#   0;
+# - [c4] raises `ValueError` when the inner sizes differ, also where a size is 0;
+# - [c5] **your kernels do the work**: PyTorch may only allocate (`torch.empty`, `torch.zeros`) and make
 #   views;
-# - [c10] lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
+# - [c6] lanes load **at most** m k ⌈n / `TILE`⌉ elements of `a` and k n ⌈m / `TILE`⌉ of `b` from global
 #   memory, with `TILE` = 16, ragged edges included, and store each element of the product **once**;
-# - [c11] **no data race** and no out-of-bounds access: [c12] a tile is read only after all of it is loaded, and
+# - [c7] **no data race** and no out-of-bounds access: a tile is read only after all of it is loaded, and
 #   overwritten only after all threads have read it;
-# - [c13] **no bank conflict** in shared memory;
-# - [c14] at least half of the bytes that move are requested, where the sizes are multiples of `TILE`.
+# - [c8] **no bank conflict** in shared memory;
+# - [c9] at least half of the bytes that move are requested, where the sizes are multiples of `TILE`.
 #
 # `cuda.shared.array((TILE, TILE), float32)` is an array in shared memory, common to all threads of a
 # block, and `cuda.syncthreads()` is a barrier that all threads of the block have to reach.
@@ -435,17 +437,19 @@ _h100 = {
 # %% [markdown]
 # Write `roofline(flops, nbytes, card, dtype)`:
 #
-# - [c1] `flops`: floating-point operations; `nbytes`: [c2] bytes that move. Integers; [c3] either may be 0;
-# - [c4] `card`: a dictionary like the one above, which is left as it is. [c5] It may list other formats, and
-#   each peak has its own unit. [c6] Rates are `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes per
-#   second) and `"TFLOPS"` or `"PFLOPS"` (10¹² and 10¹⁵ operations per second); [c7] the third entry of a
-#   peak is `"dense"` or `"with sparsity"`;
-# - [c8] `dtype`: the format of the arithmetic; [c9] the matrices are **dense**;
-# - [c10] returns a dictionary: `"seconds"`, the least time that the work can take when arithmetic and
-#   memory traffic overlap fully; [c11] `"bound"`, `"compute"` or `"memory"`, whichever takes longer
-#   (`"compute"` where they tie); [c12] `"ridge"`, the arithmetic intensity (operations per byte) from which
-#   on work in that format is compute-bound on that card;
-# - [c13] raises `ValueError` for a format for which the card has no peak, for a negative count, and where
+# - [c1] `flops`: floating-point operations; `nbytes`: bytes that move. Both are integers, and either may be
+#   0;
+# - [c2] `card`: a dictionary like the one above, left as it is. It may list other formats, and each peak
+#   has its own unit;
+# - [c3] rates are in `"GB/s"` or `"TB/s"` (10⁹ and 10¹² bytes per second), peaks in `"TFLOPS"` or
+#   `"PFLOPS"` (10¹² and 10¹⁵ operations per second), `"dense"` or `"with sparsity"`;
+# - [c4] `dtype`: the format of the arithmetic. The matrices are **dense**;
+# - [c5] returns a dictionary. Its `"seconds"` is the least time that the work can take when arithmetic and
+#   memory traffic overlap fully;
+# - [c6] its `"bound"` is `"compute"` or `"memory"`, whichever takes longer (`"compute"` where they tie);
+# - [c7] its `"ridge"` is the arithmetic intensity (operations per byte) from which on work in that format
+#   is compute-bound;
+# - [c8] raises `ValueError` for a format for which the card has no peak, for a negative count, and where
 #   both counts are 0.
 
 # %% nbgrader={"grade": false, "grade_id": "roofline", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -309,21 +309,21 @@ _seen.timeline()
 # %% [markdown]
 # Write `run_two_models(image_model, action_model, image, state)`, which does it without a race:
 #
-# - [c1] `image_model`, `action_model`: functions of one device tensor that launch work on the current
-#   stream and return one device tensor. [c2] Each occupies only a part of the device. [c3] Each is called
+# - [c1] `image_model`, `action_model`: functions of one device tensor that launch work on the
+#   current stream, occupy a part of the device, and return one device tensor. Each is called
 #   once;
-# - [c4] `image`, `state`: device tensors, allocated and written on the **current stream**, which need
-#   not be the default one. [c5] It may still be writing them;
-# - [c6] returns the tuple `(image_model(image), action_model(state))`, two device tensors. [c7] The caller
-#   may use them on its current stream, the same as before the call, immediately or later, and then
-#   drop its references to them and to the inputs;
-# - [c8] **no race**: not with the work that writes the inputs, not with the work that reads the
-#   outputs, and not with the next tensor to which the caching allocator gives their memory, also
-#   when the function is called from one stream after another, and when PyTorch's pool of 32
-#   streams, used round-robin, has wrapped around;
-# - [c9] the two models **run concurrently** on the device, also when a stream that
+# - [c2] `image`, `state`: device tensors, allocated and written on the **current stream**, which
+#   need not be the default one and may still be writing them;
+# - [c3] returns the tuple `(image_model(image), action_model(state))`, two device tensors;
+# - [c4] the stream that was current before the call is current after it. There the caller may use
+#   the outputs, immediately or later, and it may drop inputs and outputs at any time;
+# - [c5] **no race**: not with the work that writes the inputs or reads the outputs, and not with
+#   the next tensor to which the caching allocator gives their memory. The function may be called
+#   from one stream after another, also when PyTorch's pool of 32 streams, used round-robin, has
+#   wrapped around;
+# - [c6] the two models **run concurrently** on the device, also when a stream that
 #   `torch.cuda.Stream()` returns is the caller's own;
-# - [c10] **the host never waits**. [c11] Polling until the device is done counts as a wait.
+# - [c7] **the host never waits**. Polling until the device is done counts as a wait.
 
 # %% nbgrader={"grade": false, "grade_id": "run_two_models", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def run_two_models(image_model, action_model, image, state):

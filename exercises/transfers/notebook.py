@@ -45,26 +45,28 @@ runtime = gpulab.cuda.use("virtual:T4")
 #
 # Write `overlapped(batches, step)`:
 #
-# - [c1] `batches`: an iterable of host tensors in ordinary, *pageable* memory (a list, or a generator
-#   that can be read once; [c2] it may be empty). [c3] All have the same dtype, any, and the same shape, of
-#   two dimensions or more; [c4] the last one may have fewer rows, at least one. [c5] They may be
-#   non-contiguous, with gaps;
-# - [c6] `step`: a function. `step(x)` takes a batch on the device, launches its kernels on the current
-#   stream without waiting, and returns a new device tensor that shares no memory with `x`. [c7] Call
-#   it once for each batch, in order. [c8] It does not modify `x`;
-# - [c9] returns the list of results as **host tensors that can be read immediately**;
-# - [c10] **copies are hidden**: while one step runs, the next batch is copied to the device. [c11] After the
-#   first batch, each takes the time of its copy or of its step, whichever is longer, and not
-#   their sum. [c12] The batches are sent from pinned (page-locked) memory;
-# - [c13] **no race**: no memory is read before it is written, or overwritten or reused by the caching
-#   allocator while a copy or a kernel may still need it. [c14] Any stream may be current at the call,
-#   with work still pending in it: [c15] memory that the function allocates may have been freed while
-#   that work still uses it. [c16] `torch.cuda.Stream()` returns a stream that no other code uses;
-# - [c17] **memory is bounded**, whatever the number of batches: [c18] on the host it allocates at most
-#   **two** pinned buffers of one batch each, once (results do not count), and it never has more
-#   than **three** batches taken from `batches` on which `step` has not been called; [c19] on the device
-#   at most **three** batches are alive at a time, not counting what `step` itself allocates;
-# - [c20] everything it needs (streams, events, buffers) is created inside the call.
+# - [c1] `batches`: an iterable of host tensors in ordinary, *pageable* memory, a list or a
+#   generator that can be read once, perhaps empty;
+# - [c2] the tensors have one dtype, any, and one shape, of two dimensions or more. Only the last
+#   may have fewer rows, at least one, and each may be non-contiguous, with gaps;
+# - [c3] `step(x)` takes a batch on the device, launches kernels on the current stream without
+#   waiting, and returns a new device tensor that shares no memory with `x`. It does not modify `x`.
+#   Call it once for each batch, in order;
+# - [c4] returns the list of results as **host tensors that can be read immediately**;
+# - [c5] **copies are hidden**: while one step runs, the next batch is copied to the device, from
+#   pinned (page-locked) memory. After the first, each batch takes the time of its copy or of its
+#   step, whichever is longer, and not their sum;
+# - [c6] **no race**: no memory is read before it is written, or overwritten or reused by the
+#   caching allocator while a copy or a kernel may still need it;
+# - [c7] any stream may be current, with work pending in it, and what the function allocates may be
+#   memory that this work still uses and the caller has freed. No other code uses the stream that
+#   `torch.cuda.Stream()` returns;
+# - [c8] **host memory is bounded**: the call allocates at most **two** pinned buffers of one batch
+#   each (results do not count), and at any time at most **three** batches taken from `batches` wait
+#   for their step;
+# - [c9] **device memory is bounded**: at most **three** batches are alive at a time, beside what
+#   `step` itself allocates;
+# - [c10] all streams, events and buffers are created inside the call.
 #
 # Staging is your own copy from pageable to pinned memory. Its time is not modelled here; with a
 # real GPU it is the reason why a data loader pins batches in another thread.
@@ -170,21 +172,22 @@ import autograder; autograder.grade("transfers.overlapped")
 #
 # Write `transfer_time(nbytes, link, messages=1)`:
 #
-# - [c1] `nbytes`: the number of bytes sent **one way**, an integer, 0 or more;
+# - [c1] `nbytes`: the bytes sent **one way**, an integer, 0 or more;
 # - [c2] `link`: a line of a datasheet, a dictionary, which is not modified:
-#   - [c3] `"rate"`: a number greater than 0, integer or not;
-#   - [c4] `"unit"`: `"GB/s"` (10^9 bytes a second), `"Gb/s"` (10^9 bits a second) or `"GT/s"`
-#     (10^9 transfers a second on **each lane**, one bit each);
-#   - [c5] `"counts"`: `"one way"`, or `"both ways"` (bidirectional) when the rate is the sum of the two
-#     directions, which are equally fast;
-#   - [c6] `"latency_us"`: microseconds that every message takes before its first byte arrives;
-#   - [c7] for `"GT/s"` also `"lanes"`, and `"encoding"`, a pair: [c8] of every `encoding[1]` bits on the
-#     wire `encoding[0]` are data. [c9] PCIe 4.0 x16 is 16 GT/s, 16 lanes, (128, 130);
-# - [c10] `messages`: the number of messages that carry the bytes, each sent when the previous one has
-#   arrived;
-# - [c11] returns **seconds**, a float. [c12] A message of zero bytes still takes its latency;
-# - [c13] raises `ValueError` for an unknown unit or an unknown `counts`, a rate of 0 or less, negative
-#   bytes, or fewer than 1 message. [c14] Units and `counts` are spelt exactly as above.
+#   - [c3] `"rate"`, a number greater than 0, integer or not, and its `"unit"`: `"GB/s"` (10^9 bytes
+#     a second), `"Gb/s"` (10^9 bits a second) or `"GT/s"` (10^9 transfers a second on **each
+#     lane**, one bit each);
+#   - [c4] `"counts"`: `"one way"`, or `"both ways"` (bidirectional) when the rate is the sum of
+#     both directions, which are equally fast;
+#   - [c5] `"latency_us"`: microseconds that every message takes before its first byte arrives, a
+#     message of zero bytes too;
+#   - [c6] for `"GT/s"` also `"lanes"`, and `"encoding"`, a pair: of every `encoding[1]` bits on the
+#     wire `encoding[0]` are data, (128, 130) in PCIe 4.0;
+# - [c7] `messages`: the number of messages that carry the bytes, each sent when the previous one
+#   has arrived;
+# - [c8] returns **seconds**, a `float`;
+# - [c9] raises `ValueError` for a unit or `counts` that is not spelt exactly as above, a rate of 0
+#   or less, negative bytes, or fewer than 1 message.
 
 # %% nbgrader={"grade": false, "grade_id": "transfer_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def transfer_time(nbytes, link, messages=1):
@@ -251,22 +254,23 @@ import autograder; autograder.grade("transfers.transfer_time")
 #
 # Write `move_to(obj, device, non_blocking=False)`:
 #
-# - [c1] `obj`: a tensor, a `torch.nn.Module`, or any nesting of lists, tuples, namedtuples, dictionaries
-#   and `OrderedDict`s (no other subclass of these occurs) that contains them; [c2] anything else in it
-#   (numbers, strings, None, sets with their elements) is kept as it is. [c3] No tensor of a module occurs
-#   outside that module;
-# - [c4] `device`: a device as `Tensor.to` accepts it: [c5] a string, a number or a `torch.device`; [c6] `"cpu"` too;
-# - [c7] returns the same nesting with every tensor on the device, with its shape, dtype and values.
-#   [c8] Gradients flow back through a tensor that requires grad. [c9] **Containers keep their types** and
-#   their order, and the containers passed in are not modified;
-# - [c10] a **module** is moved in place, as `Module.to` does it, and the same object is returned:
-#   [c11] parameters *and buffers*, with their existing gradients; [c12] an optimizer created before the move
-#   still updates the parameters that the model uses;
-# - [c13] **no unnecessary copy**: a tensor that is on the device already is returned as it is (the same
-#   object), and a tensor that occurs several times is copied once and stays one object;
-# - [c14] nothing is cached between calls, the next call moves the values that the tensors have then;
-# - [c15] with `non_blocking=True` the host does not wait for copies from pinned memory, including those
-#   of a module's tensors.
+# - [c1] `obj`: a tensor, a `torch.nn.Module`, or any nesting of lists, tuples, namedtuples,
+#   dictionaries and `OrderedDict`s (no other subclass of these) that contains them. No tensor of a
+#   module occurs outside that module;
+# - [c2] anything else in it (numbers, strings, None, sets with their elements) is kept as it is;
+# - [c3] `device`: a device as `Tensor.to` accepts it, `"cpu"` too: a string, a number or a
+#   `torch.device`;
+# - [c4] returns the same nesting with every tensor on the device, with its shape, dtype and values.
+#   Gradients flow back through a tensor that requires grad;
+# - [c5] **containers keep their types** and their order, and those passed in are not modified;
+# - [c6] a **module** is moved in place, as `Module.to` does it, and returned itself: parameters
+#   *and buffers*, with their existing gradients;
+# - [c7] an optimizer created before the move still updates the parameters that the model uses;
+# - [c8] **no unnecessary copy**: a tensor that is on the device already is returned itself, and one
+#   that occurs several times is copied once and stays one object;
+# - [c9] nothing is cached between calls: values may have changed since the last one;
+# - [c10] with `non_blocking=True` the host does not wait for copies from pinned memory, those of a
+#   module's tensors included. Without it, copies are complete when the function returns.
 
 # %% nbgrader={"grade": false, "grade_id": "move_to", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def move_to(obj, device, non_blocking=False):

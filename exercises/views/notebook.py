@@ -39,21 +39,21 @@ import torch
 # `view` never copies. It finds strides that reach the same elements in the same order, or it
 # raises. Write `predict_view(size, stride, new_size)`, which predicts the result of `view`:
 #
-# - [c1] `size`, `stride`: tuples of integers that describe a tensor (strides count elements, none
-#   is negative; [c2] a stride of 0 repeats one element, as `expand` does; [c3] elements may overlap, as in
-#   the windows of `unfold`; [c4] a size may be 0 or 1, and both tuples may be empty; [c5] the tensor has
-#   at most a million elements);
-# - [c6] `new_size`: a tuple of integers; [c7] one of them may be -1, which stands for the size inferred
-#   from the number of elements;
-# - [c8] returns the **strides of the view**, a tuple or a list with one integer for each dimension
-#   of `new_size`, or **None** when no strides reach the elements in order, so that a copy is
-#   required. [c9] It agrees with `Tensor.view`;
-# - [c10] where a dimension of the result has size 1, or the tensor has no elements, the stride is
-#   never used: [c11] any integer is accepted there;
-# - [c12] raises `ValueError` when `new_size` is invalid for the tensor: [c13] the number of elements
+# - [c1] `size`, `stride`: tuples of integers, perhaps empty, that describe a tensor of at most a
+#   million elements. A size may be 0 or 1; strides count elements, and none is negative;
+# - [c2] a stride of 0 repeats one element, as `expand` does, and elements may overlap, as in the
+#   windows of `unfold`;
+# - [c3] `new_size`: a tuple of integers, one of which may be -1: the size inferred from the
+#   number of elements;
+# - [c4] returns the **strides of the view** that `Tensor.view` makes, a tuple or a list with one
+#   integer for each dimension of `new_size`, or **None** when no strides reach the elements in
+#   order, so that a copy is required;
+# - [c5] where a dimension of the result has size 1, or the tensor has no elements, the stride is
+#   never used: any integer is accepted;
+# - [c6] raises `ValueError` when `new_size` is invalid for the tensor: the number of elements
 #   differs, an entry is less than -1, two are -1, or -1 is ambiguous (`(0, -1)` for a tensor of
 #   no elements);
-# - [c14] **is plain Python**: it calls neither PyTorch nor NumPy, it predicts from the integers alone.
+# - [c7] **is plain Python**: it calls neither PyTorch nor NumPy.
 
 # %% nbgrader={"grade": false, "grade_id": "predict_view", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def predict_view(size, stride, new_size):
@@ -154,16 +154,16 @@ import autograder; autograder.grade("views.predict_view")
 # `patchify(images, patch)`:
 #
 # - [c1] `images`: a tensor of shape `(N, C, H, W)`, any dtype, **any strides** (it may be
-#   `channels_last`, a crop of a larger tensor, or an expanded tensor; [c2] `N` may be 0, the other
-#   sizes are 1 or more);
-# - [c3] `patch`: the side of a patch in pixels;
-# - [c4] returns a tensor of shape `(N, H // patch, W // patch, C, patch, patch)`: [c5] `[n, i, j]` is
+#   `channels_last`, a crop of a larger tensor, or expanded). `N` may be 0, the other sizes are 1
+#   or more;
+# - [c2] `patch`: the side of a patch in pixels;
+# - [c3] returns a tensor of shape `(N, H // patch, W // patch, C, patch, patch)`: `[n, i, j]` is
 #   the patch in row `i`, column `j` of image `n`;
-# - [c6] **not one byte is copied**: [c7] the result shares the storage of `images`, as reported by
-#   `gpulab.shares_storage`, and no other storage is allocated; [c8] writing to a patch changes the
-#   image. [c9] With no images there is no storage to share;
-# - [c10] `images` is unchanged: its values, its shape and its strides;
-# - [c11] raises `ValueError` when `patch` is less than 1 or does not divide both `H` and `W`.
+# - [c4] **not one byte is copied**, and no other storage is allocated: the result shares the
+#   storage of `images` (with no images there is none to share), and writing to a patch changes
+#   the image;
+# - [c5] `images` is unchanged: its values, its shape and its strides;
+# - [c6] raises `ValueError` when `patch` is less than 1 or does not divide both `H` and `W`.
 #
 # Why six dimensions and not `(N, patches, C, patch, patch)`? Try to merge the two grid
 # dimensions, and look at the copies in the table.
@@ -217,18 +217,22 @@ import autograder; autograder.grade("views.patchify")
 #
 # Write `compact(batch)`, which prepares tensors for a file or a replay buffer:
 #
-# - [c1] `batch`: a list of tensors on the CPU (it may be empty), any dtype, shape and strides. [c2] They
-#   may share storages, require grad, or be part of an autograd graph;
-# - [c3] returns one tensor for each entry, in a list or a tuple. [c4] Result `i` has the values, shape,
-#   dtype and `requires_grad` of `batch[i]`, and **its storage holds no more bytes than its
-#   elements take** (`numel * itemsize`; [c5] 0 for a tensor of no elements);
-# - [c6] a tensor whose storage already holds no more than that is returned **as it is**, the same
-#   object (`results[i] is batch[i]`), not one byte copied, whatever its strides. [c7] That includes an
-#   expanded tensor that has at least as many elements as its storage;
-# - [c8] each copy is a **leaf** of autograd: [c9] nothing in it refers back to the tensor it was copied
-#   from, so the large storage is freed once the batch is gone. [c10] How you copy and the strides of a
-#   copy are your choice, and two results need not share a storage that two entries shared;
-# - [c11] the batch and its tensors are unchanged: [c12] the list, values, storages, `requires_grad`, graphs.
+# - [c1] `batch`: a list of tensors on the CPU, perhaps empty, of any dtype, shape and strides.
+#   They may share storages, require grad, or be part of an autograd graph;
+# - [c2] returns one tensor for each entry, in a list or a tuple;
+# - [c3] result `i` has the values, shape, dtype and `requires_grad` of `batch[i]`, and **its
+#   storage holds no more bytes than its elements take** (`numel * itemsize`, 0 for a tensor of no
+#   elements);
+# - [c4] a tensor whose storage already holds no more than that is returned **as it is**
+#   (`results[i] is batch[i]`), not one byte copied, whatever its strides. That includes an
+#   expanded tensor with at least as many elements as its storage;
+# - [c5] each copy is a **leaf** of autograd: nothing in it refers back to the tensor it was
+#   copied from, so the large storage is freed once the batch is gone;
+# - [c6] the batch and its tensors are unchanged: the list, values, storages, `requires_grad`,
+#   graphs.
+#
+# How you copy, and the strides of a copy, are your choice. Two results need not share a storage
+# that two entries shared.
 
 # %% nbgrader={"grade": false, "grade_id": "compact", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def compact(batch):
@@ -318,20 +322,21 @@ print(_seen.table())
 # %% [markdown]
 # Write `to_tokens(frames, patch, dtype)`, with the same result and without redundant copies:
 #
-# - [c1] `frames`: a tensor of shape `(N, C, H, W)`, any real dtype, **any strides**: [c2] a camera's
-#   (`channels_last`), contiguous, a crop, expanded; [c3] `N` may be 0, the other sizes are 1 or more;
-# - [c4] `patch`: the side of a patch in pixels; [c5] it divides `H` and `W`. [c6] `dtype`: a real `torch.dtype`;
-# - [c7] returns a tensor of shape `(N, H // patch * (W // patch), patch * patch * C)` and of
-#   `dtype`: [c8] the patches of each image in row-major order, each patch flattened in row-major
+# - [c1] `frames`: a tensor of shape `(N, C, H, W)`, any real dtype, **any strides**: a camera's
+#   (`channels_last`), contiguous, a crop, expanded. `N` may be 0, the other sizes are 1 or more;
+# - [c2] `patch`: the side of a patch in pixels, which divides `H` and `W`. `dtype`: a real
+#   `torch.dtype`;
+# - [c3] returns a tensor of shape `(N, H // patch * (W // patch), patch * patch * C)` and of
+#   `dtype`: the patches of each image in row-major order, each patch flattened in row-major
 #   order, the channels of a pixel innermost;
-# - [c9] **at most one copy** of each element, and no more new storage than the result takes, whatever
-#   the strides and the dtypes; [c10] one operation may copy all elements, or several operations a part
-#   each, as long as no more bytes are copied than the result takes;
-# - [c11] **no copy at all**, and a result in the frames' own storage, when the frames already have this
-#   dtype and strides exist that reach their elements in this order, as for camera frames with
-#   patches of one pixel or with patches as wide as the image (which question of E1.1 is that?);
-# - [c12] it is written in PyTorch, whose operations `gpulab.observe()` records;
-# - [c13] the frames are unchanged: [c14] their values, their shape and their strides.
+# - [c4] **at most one copy** of each element, by one operation or by several that copy a part
+#   each. Together they copy and allocate no more bytes than the result takes, whatever the
+#   strides and the dtypes;
+# - [c5] **no copy at all**, and a result in the frames' own storage, when they have this dtype
+#   already and strides exist that reach their elements in this order, as for camera frames with
+#   patches of one pixel or as wide as the image (which question of E1.1 is that?);
+# - [c6] it is written in PyTorch, whose operations `gpulab.observe()` records;
+# - [c7] the frames are unchanged: their values, their shape and their strides.
 
 # %% nbgrader={"grade": false, "grade_id": "to_tokens", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def to_tokens(frames, patch, dtype):
