@@ -40,21 +40,21 @@ import torch
 # less than `budget.requests`, and no request is `whole`.
 #
 # - [c1] `patience` is an `int`, 0 or more. Anything else, a `bool` too, raises `ValueError`.
-# - [c2] **Order of arrival** is by `arrival_us`, and at a tie by who stood in `waiting` first. Neither list need stand in
-#   this order, and a preemption changes nobody's place in it.
+# - [c2] **Order of arrival** is by `arrival_us`, and at a tie by the order in which you first saw them in `waiting`. Neither
+#   list need stand in this order, and a preemption changes nobody's place in it.
 # - [c3] **Decodes.** In every step each running request with `left == 1` gets its token, unless it is preempted.
 # - [c4] **Preemption.** While too few blocks are free for all these decodes, the running request that arrived last is
 #   preempted, decoding or not. A step that preempts lets nobody in.
-# - [c5] **Admission.** Every other step tries the waiting requests in order of arrival. A request fits if a place of
+# - [c5] **Admission.** All other steps try the waiting requests in order of arrival. A request fits if a place of
 #   `budget.requests` is left, and tokens of `budget.tokens` and free blocks for all its `left` tokens. It is let in, and all
-#   these tokens are computed in this step. One that does not fit waits on, and the next is tried.
+#   these tokens are computed in that step. One that does not fit waits on, and the next is tried.
 # - [c6] **Patience.** Each time a request is let in, the count of every earlier one that still waits goes up by one, at once.
 #   While a request whose count has reached `patience` waits, nobody who arrived later is let in. A count begins at 0 and is
 #   kept, through preemptions, until its request ends.
 # - [c7] **Long prompts.** A request with more than `budget.tokens` tokens left fits if a place, one token of the step, and
-#   blocks for all its `left` tokens are free. It reserves all of them when it is let in. It takes all the tokens left in this
-#   step, and in each step after that all that the decodes leave, before anyone is let in, until all of its own are computed.
-#   No other prompt is cut.
+#   blocks for all its `left` tokens are free; it reserves all these blocks at once. It takes all tokens that are left in this
+#   step, and in each later one all that the decodes leave, before anyone is let in, until its own are computed. No other
+#   prompt is cut.
 # - [c8] **Blocks.** A running request holds the blocks of its computed and planned tokens and no more; only a long one
 #   reserves ahead. Its blocks are released only when it is preempted or ends.
 # - [c9] **State.** What you remember belongs to the `Live`, not to its name: a scheduler may serve one trace after another,
@@ -174,8 +174,8 @@ import autograder; autograder.grade("engines.continuous_batcher")
 # - [c1] `ValueError` where `total` or `size` is less than 1. Two allocators share nothing.
 # - [c2] `append(seq, n=1)` makes room for `n` more tokens at the end of `seq`; a new name begins a sequence. A name is an
 #   integer, a string or a tuple of them. `ValueError` where `n` is less than 1.
-# - [c3] `append` returns a list with the copy `(source, target)` that the engine has to make before it writes the tokens, and
-#   an empty one where no copy is due.
+# - [c3] `append` returns the list of the copies that the engine has to make before it writes the tokens: `[(source, target)]`,
+#   or `[]` where none is due.
 # - [c4] `fork(parent, child)` begins the sequence `child` with the tokens of `parent`. Its table names the same blocks; none
 #   is taken or copied. `KeyError` where there is no `parent`, `ValueError` where there is a `child` already.
 # - [c5] `release(seq)` ends the sequence; its name may begin a new one. `table(seq)` is the list of its blocks: token `t`
@@ -351,9 +351,9 @@ from gpulab.serving import Chunked, Continuous, Plan
 #   decode gets its token.
 # - [c5] **Gap.** A step in which somebody decodes lasts at most `gap_us`. If the decodes alone take longer, they go alone.
 #   While nobody decodes there is no gap to keep.
-# - [c6] **Prompts** get the rest of the step, first those in `running`, then `waiting` from its front. One is finished before
-#   the next begins, and nobody is overtaken. Whatever a request computes before it decodes is its prompt, after a preemption
-#   also the output tokens that it was told.
+# - [c6] **Prompts** get the rest of the step, first those in `running`, then those in `waiting`, each from the front. One is
+#   finished before the next begins, and nobody is overtaken. Whatever a request computes before it decodes is its prompt,
+#   after a preemption also the output tokens that it was told.
 # - [c7] **Chunks** are as long as possible: one prompt token more would break the gap, `budget.tokens` or `budget.requests`,
 #   or the next request finds no room in the cache. Several prompts may share a step.
 # - [c8] **Room.** A request that is let in reserves blocks for `live.left` tokens, no less and no more, however short its
@@ -362,7 +362,7 @@ from gpulab.serving import Chunked, Continuous, Plan
 #   `plan.preempt` has them in this order. A step that preempts lets nobody in.
 # - [c10] **Whole prompts.** If `live.whole`, one step computes all `live.prompt_tokens`, which are never more than
 #   `budget.tokens`. Until they fit, gap and all, the request waits, and so does everybody behind it. Output tokens told
-#   before a preemption may follow in other steps.
+#   before a preemption may be computed in later steps.
 
 # %% nbgrader={"grade": false, "grade_id": "chunked_prefill", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chunked_prefill(step_us, gap_us):
@@ -552,7 +552,7 @@ class Cluster:
 # - [c8] `"break_even_gbps"` is the least link bandwidth at which there is a split with at most the `latency_us` of shared,
 #   all else as it is and limits aside. Without a shared plan any split will do. It is None if no finite bandwidth does.
 # - [c9] **Precision.** Times and bandwidths may be off by 10⁻⁹ of their value. All else is exact, also where a limit is just
-#   reached: compute with `Fraction`.
+#   reached: compute with `Fraction` throughout (one integer divided by another with `/` is a float).
 # - [c10] `ValueError` for an empty mix, for `cached` less than 0 or not less than `prompt`, and for any other number that is
 #   not greater than 0; `link_latency_us` may be 0.
 
@@ -777,7 +777,7 @@ import autograder; autograder.grade("engines.place_phases")
 #   even when that one has gone.
 # - [c4] **Never shared** are a block with a token that has no id in `live.ids` (an engine without a model only counts
 #   tokens), and all blocks of a request with `live.whole`, which finds nothing either.
-# - [c5] **`found(live)`** is `size` tokens for each leading block that can be found, at most `live.tokens - 1`. The call
+# - [c5] **`found(live)`** returns `size` tokens for each leading block that can be found, at most `live.tokens - 1`. The call
 #   changes nothing, the order of eviction included.
 # - [c6] **`reserve(live, tokens)`** makes room for `live.computed` tokens and `tokens` more, in as many blocks as these fill.
 #   A request without blocks first gets those that hold its `live.computed` tokens, shared with whoever has them; all others
