@@ -74,7 +74,10 @@ def test_an_exception_of_the_functions_is_told_with_what_it_was_called_with():
 def test_a_lost_point_says_how_many_of_its_calls_were_right():
     questions = [(number,) for number in range(4)]
     assert _lost([RIGHT, WRONG, RIGHT, WRONG], questions) == "No. Right in 2 of 4 such calls."
-    assert _lost([WRONG] * 4, questions) == "No. Right in 0 of 4 such calls."
+
+
+def test_where_none_of_its_calls_was_right_no_number_is_said():
+    assert _lost([WRONG] * 4, [(number,) for number in range(4)]) == "No."
 
 
 def test_of_a_single_call_and_of_what_a_judge_cannot_take_no_number_is_said():
