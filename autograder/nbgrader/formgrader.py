@@ -10,6 +10,7 @@ from tornado import web
 
 from autograder.core.ledger import Ledger
 from autograder.nbgrader import content_security
+from autograder.nbgrader.class_report import ADDRESS, ClassReport, WithReport
 from autograder.nbgrader.flagged import WithFlags, to_look_at
 from autograder.nbgrader.inert import EscapeLearners, InertExporter
 
@@ -53,11 +54,13 @@ def use_in_formgrader() -> None:
     BaseHandler.render = _render
     handlers.SubmissionFilesHandler.content_security_policy = content_security.FILES
     handlers.FormgraderHandler.get = _open_this_course
+    if (ADDRESS, ClassReport) not in handlers.default_handlers:  # a course may be configured more than once
+        handlers.default_handlers.append((ADDRESS, ClassReport))
 
 
 class _Environment(jinja2.Environment):
     def __init__(self, **options) -> None:
-        super().__init__(**options, extensions=[content_security.WithNonces])
+        super().__init__(**options, extensions=[content_security.WithNonces, WithReport])
 
 
 def _nonce(handler: BaseHandler) -> str:
