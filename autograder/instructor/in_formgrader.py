@@ -11,6 +11,7 @@ from autograder.core.problems import Unreadable
 from autograder.instructor.named import Named
 from autograder.instructor.page import page
 from autograder.instructor.standing import standing
+from autograder.nbgrader.formgrader import add_page
 
 ADDRESS = r"/formgrader/class/([^/]+)/?"
 _OF_AN_ASSIGNMENT = """  <li class="active">{{ assignment_id }}</li>
@@ -18,6 +19,10 @@ _OF_AN_ASSIGNMENT = """  <li class="active">{{ assignment_id }}</li>
 _LINK = """
 <p><a id="class-report" href="{{ base_url }}/formgrader/class/{{ assignment_id | urlencode }}">Where the class stands: \
 misconceptions, and what was lost without a name</a></p>"""
+
+
+def show_report() -> None:
+    add_page(ADDRESS, ClassReport, WithReport)
 
 
 class WithReport(Extension):
