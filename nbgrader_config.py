@@ -27,3 +27,7 @@ if COMMAND not in ("autograde", "grade", "report"):  # these read what was relea
     from autograder.authoring.pipeline import refresh_sources
 
     refresh_sources(ROOT / "exercises", Path(c.CourseDirectory.root))
+
+    from autograder.instructor.in_formgrader import show_report
+
+    show_report()

@@ -41,10 +41,11 @@ class Section:
 
 
 class Named:
-    """All that ``standing`` names."""
+    """All that ``standing`` names. ``published``: sections lead to the published book, and not to a site on this disk."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: Standing, published: bool = False) -> None:
         self._standing = standing
+        self._published = published
         self._chapters: dict[str, Chapter] = {}
         self._addresses: dict[tuple[str, str], str] = {}
 
@@ -79,7 +80,7 @@ class Named:
     def _section(self, chapter: str, title: str, shown: list[Shown]) -> Section:
         about = self._about(chapter)
         if (chapter, title) not in self._addresses:  # each reads the site's configuration
-            self._addresses[chapter, title] = about.where(title)
+            self._addresses[chapter, title] = about.where(title, self._published)
         return Section(title, about.title, self._addresses[chapter, title], tuple(shown))
 
     def _about(self, chapter: str) -> Chapter:

@@ -8,6 +8,17 @@ Traits = dict[str, str]
 _Calls = Sequence[tuple[Traits, bool]]
 
 
+def how_many_right(right: Sequence[bool], traits: Sequence[Traits] = ()) -> str:
+    """A sentence on all calls of one criterion, with what parts them; nothing where all of them are alike.
+
+    ``traits``: of each call, or of none.
+    """
+    if not 0 < sum(right) < len(right):
+        return ""
+    where = contrast(list(zip(traits, right, strict=True))) if traits else ""
+    return f"Right in {sum(right)} of {len(right)} such calls{f': {where}' if where else ''}."
+
+
 def contrast(calls: _Calls) -> str:
     """Words that go on a sentence; nothing where no trait parts all of the calls. ``calls``: each with whether it was right.
 

@@ -1,5 +1,8 @@
 """Checks of evidence that judges make before they compare a value."""
 
+from collections.abc import Collection
+from math import isfinite
+from reprlib import repr as short
 from typing import Any
 
 import torch
@@ -9,6 +12,7 @@ from autograder.protocol.plain import Other
 from autograder.protocol.wire import Opaque
 from gpulab import Observation
 
+MOST_NAMED = 3
 CAME_BACK_LATE = "The host came back when the device was done: to ask it again and again is to wait."
 """Of a function that is to wait for nothing, called while the card is at work (``autograder.runner.card.at_work``)."""
 
@@ -101,6 +105,29 @@ def count_problem(values: Any, expected: int) -> str | None:
     if isinstance(values, list) and len(values) == expected:
         return None
     return "The record does not hold every call of the function."
+
+
+def entries_problem(value: Any, due: Collection[str]) -> str | None:
+    """Why an answer is not a dictionary with the entries that are ``due`` and no others, or None. It names them."""
+    if not isinstance(value, dict):
+        return f"The function returned {type_name(value)}; expected a dictionary."
+    missing, more = [key for key in due if key not in value], [key for key in value if key not in due]
+    said = [f"no {_entries(missing)}"] if missing else []
+    said += [
+        f"{'an ' if len(more) == 1 else ''}{_entries(more)} that {'is' if len(more) == 1 else 'are'} not due"
+    ] * bool(more)
+    return f"The dictionary has {', and '.join(said)}." if said else None
+
+
+def _entries(keys: list) -> str:
+    named = [f"`{key:.40}`" if isinstance(key, str) else f"`{short(key)}`" for key in keys[:MOST_NAMED]]
+    named += [f"{len(keys) - MOST_NAMED} more"] if len(keys) > MOST_NAMED else []
+    return f"{'entry' if len(keys) == 1 else 'entries'} {' and '.join([', '.join(named[:-1]), named[-1]] if named[1:] else named)}"
+
+
+def is_finite_number(value: Any) -> bool:
+    """An int or a float, no bool. What crosses as an int is in the range of floats (``autograder.protocol.plain``)."""
+    return type(value) is int or (type(value) is float and isfinite(value))
 
 
 def type_name(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from autograder.core.exercise import Case, Criterion, Exercise, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.contrast import Traits, contrast
+from autograder.judge.contrast import Traits, how_many_right
 from autograder.judge.expect import count_problem, error_problem, raised_problem
 from autograder.judge.facts import Fact, facts_of_questions
 from autograder.judge.refusals import kept_and_broken
@@ -90,16 +90,12 @@ def _of_the_others(case: Questions, given: list[dict]) -> str:
 def _how_many_right(
     lost: Callable[[tuple], Any], rows: list[tuple], traits: Callable[[Question], Traits] | None
 ) -> str:
-    """Of all that is asked for one criterion; nothing of a single call, or where a judge cannot take an answer."""
-    if len(rows) == 1:
-        return ""
+    """Of all that is asked for one criterion; nothing where a judge cannot take an answer."""
     try:
         right = [not lost(row) for row in rows]
     except Exception:
         return ""
-    calls = [(traits(question), was) for (_, question, *_), was in zip(rows, right, strict=True)] if traits else []
-    where = calls and contrast(calls)
-    return f"Right in {sum(right)} of {len(rows)} such calls{f': {where}' if where else ''}."
+    return how_many_right(right, [traits(question) for _, question, *_ in rows] if traits else ())
 
 
 def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:

@@ -1,8 +1,9 @@
 """What people get wrong in an exercise, in words to them: ``exercises/<chapter>/<exercise>/misconceptions.yml``.
 
 Each has a key, a name for an instructor's list, a sentence to the person who holds it and the section of the chapter to read
-again; its forms are the wrong solutions of the corpus that say its key. Beside them stand the clauses that no wrong solution
-can break, and the mutants of the solution that are right, each with the reason.
+again; its forms are the wrong solutions of the corpus that say its key. It may have two hints of its own, as a function has in
+``hints.yml``. Beside them stand the clauses that no wrong solution can break, and the mutants of the solution that are right,
+each with the reason.
 """
 
 from dataclasses import dataclass, field
@@ -19,12 +20,16 @@ MISCONCEPTIONS = "misconceptions.yml"
 
 @dataclass(frozen=True)
 class Misconception:
-    """``name``: two to five words. ``says``: at most 45 words, the first of what its function does. ``read``: a section's title."""
+    """``name``: two to five words. ``says``: at most 45 words, the first of what its function does. ``read``: a section's title.
+
+    ``hints``: two, the gentler first, or none, where those of the function serve.
+    """
 
     key: str
     name: str
     says: str
     read: str
+    hints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def read_misconceptions(path: Path) -> Said:
             raise TypeError(f"it has no {', '.join(sorted(map(str, unknown)))}")
         named = said.get("misconceptions") or {}
         return Said(
-            tuple(Misconception(key, **words) for key, words in named.items()),
+            tuple(_misconception(key, **words) for key, words in named.items()),
             said.get("unbreakable") or {},
             tuple(EquivalentMutant(**words) for words in said.get("equivalent_mutants") or ()),
         )
@@ -64,6 +69,16 @@ def read_misconceptions(path: Path) -> Said:
         raise Unreadable(f"{path}{line}: {error.problem}") from error
     except (AttributeError, TypeError) as error:
         raise Unreadable(f"{path}: {str(error).replace('Misconception.__init__()', 'a misconception')}") from error
+
+
+def _misconception(key: str, **words: Any) -> Misconception:
+    """Raises TypeError where its hints are not two sentences."""
+    if "hints" not in words:
+        return Misconception(key, **words)
+    hints = words.pop("hints")
+    if not (isinstance(hints, list) and len(hints) == 2 and all(isinstance(one, str) and one.strip() for one in hints)):
+        raise TypeError(f"the hints of {key} are to be a list of two sentences, the gentler first")
+    return Misconception(key, **words, hints=tuple(hints))
 
 
 def misconceptions_of(exercise: str) -> dict[str, Misconception]:

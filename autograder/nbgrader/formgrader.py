@@ -4,6 +4,7 @@ import html
 from pathlib import Path
 
 import jinja2
+from jinja2.ext import Extension
 from nbgrader.server_extensions.formgrader import formgrader, handlers
 from nbgrader.server_extensions.formgrader.base import BaseHandler, check_notebook_dir, check_xsrf
 from tornado import web
@@ -55,9 +56,21 @@ def use_in_formgrader() -> None:
     handlers.FormgraderHandler.get = _open_this_course
 
 
+def add_page(address: str, handler: type[BaseHandler], leads_there: type[Extension]) -> None:
+    """One page more, whose ``address`` nbgrader's server extension takes up with its own, and what puts links to it into its templates.
+
+    A course may be configured more than once.
+    """
+    if (address, handler) not in handlers.default_handlers:
+        handlers.default_handlers.append((address, handler))
+        _Environment.of_pages.append(leads_there)
+
+
 class _Environment(jinja2.Environment):
+    of_pages: list[type[Extension]] = [content_security.WithNonces]
+
     def __init__(self, **options) -> None:
-        super().__init__(**options, extensions=[content_security.WithNonces])
+        super().__init__(**options, extensions=self.of_pages)
 
 
 def _nonce(handler: BaseHandler) -> str:

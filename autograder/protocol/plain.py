@@ -14,8 +14,8 @@ from typing import Any
 
 _MARK = "\0"
 """The one key of a dictionary that stands for what plain data does not hold."""
-_MOST_BITS = 4096
-"""Of an integer: exact counts of operations and bytes have a few hundred."""
+_BEYOND_FLOATS = 2**1023
+"""Exact counts of operations and bytes have a few hundred bits. A judge that compares a larger number with a float would fail."""
 _NAMES = {"__builtins__": {}, "namespace": SimpleNamespace, "inf": inf, "nan": nan, "set": set, "frozenset": frozenset}
 
 
@@ -66,7 +66,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return _plain_dict(value)
     if type(value) is Fraction:
-        return {_MARK: ["fraction", str(value)]}
+        return {_MARK: ["fraction", str(value)]} if abs(value) < _BEYOND_FLOATS else other(value, _BEYOND)
     if isinstance(value, Set):
         return {_MARK: ["set", [plain(item) for item in value]]}
     return other(value)
@@ -74,14 +74,16 @@ def plain(value: Any) -> Any:
 
 def _wide(value: int) -> dict:
     """A whole number that JSON's readers would round or refuse."""
-    if value.bit_length() > _MOST_BITS:
-        return {_MARK: ["other", f"int of more than {_MOST_BITS:,} bits"]}
-    return {_MARK: ["int", hex(value)]}
+    return {_MARK: ["int", hex(value)]} if abs(value) < _BEYOND_FLOATS else other(value, _BEYOND)
 
 
-def other(value: Any) -> dict:
-    """What stands for a value that does not cross."""
-    return {_MARK: ["other", f"{type(value).__module__}.{type(value).__qualname__}"[:200].removeprefix("builtins.")]}
+_BEYOND = " beyond the range of floats"
+
+
+def other(value: Any, more: str = "") -> dict:
+    """What stands for a value that does not cross. ``more``: to say after its class."""
+    name = f"{type(value).__module__}.{type(value).__qualname__}"[:200]
+    return {_MARK: ["other", name.removeprefix("builtins.").removeprefix("fractions.") + more]}
 
 
 def _plain_dict(value: dict) -> dict:
@@ -107,6 +109,12 @@ def value_of(data: Any) -> Any:
     return _READERS[kind](content)
 
 
+def _in_range(value: int | Fraction) -> int | Fraction:
+    if abs(value) >= _BEYOND_FLOATS:
+        raise ValueError(f"a number{_BEYOND}")
+    return value
+
+
 def _hashable(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_hashable(item) for item in value)
@@ -114,8 +122,8 @@ def _hashable(value: Any) -> Any:
 
 
 _READERS = {
-    "fraction": Fraction,
-    "int": lambda digits: int(digits, 16),
+    "fraction": lambda text: _in_range(Fraction(text)),
+    "int": lambda digits: _in_range(int(digits, 16)),
     "other": Other,
     "set": lambda items: {_hashable(value_of(item)) for item in items},
     "dict": lambda items: {_hashable(value_of(key)): value_of(item) for key, item in items},

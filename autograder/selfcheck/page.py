@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from autograder.core.report import as_html, points, with_code
 from autograder.core.verdict import Verdict
+from autograder.misconceptions.sentences import misconceptions_of
 from autograder.selfcheck.mark import Marked
 
 HERE = Path(__file__).parent
@@ -40,9 +41,20 @@ def to_read(verdict: Verdict, otherwise: str) -> list[str]:
     return list(dict.fromkeys(line.read for line in verdict.lines if line.read)) or [otherwise]
 
 
+def hints(verdict: Verdict, otherwise: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+    """Each with what it helps with, where there are several: those of the misconceptions that points were lost by.
+
+    Those of the function stand for a misconception that has none of its own, and where none is named.
+    """
+    keys = {line.misconception for line in verdict.lines} - {""}
+    named = [one for key, one in misconceptions_of(verdict.exercise).items() if key in keys] if keys else []
+    own = [(one.name, one.hints) for one in named if one.hints]
+    return own if own and len(own) == len(keys) else [*own, (f"`{verdict.exercise.partition('.')[2]}`", otherwise)]
+
+
 @cache
 def _template() -> jinja2.Template:
-    filters = {"as_table": lambda verdict: Markup(as_html(verdict)), "to_read": to_read}
+    filters = {"as_table": lambda verdict: Markup(as_html(verdict)), "to_read": to_read, "hints": hints}
     return template(HERE, filters, {"full": is_full})
 
 

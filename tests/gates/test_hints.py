@@ -61,6 +61,14 @@ def test_no_sentence_of_a_misconception_holds_a_line_of_the_solution(chapter, fu
 
 
 @pytest.mark.parametrize("chapter, function", FUNCTIONS)
+def test_the_hints_of_a_misconception_are_as_the_functions_own(chapter, function):
+    lines = solution_lines(CHAPTERS[chapter], function)
+    for one in misconceptions(CHAPTERS[chapter], function):
+        assert not one.hints or all(len(hint.split()) > 15 for hint in one.hints), one.key
+        assert not given_away(lines, one.hints), one.key
+
+
+@pytest.mark.parametrize("chapter, function", FUNCTIONS)
 def test_a_misconception_names_a_section_of_the_chapter(chapter, function):
     for one in misconceptions(CHAPTERS[chapter], function):
         assert re.search(rf"^##+ {re.escape(one.read)}$", page(CHAPTERS[chapter]), re.M), one.key

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.judge.contrast import contrast
+from autograder.judge.contrast import contrast, how_many_right
 
 
 def of(wrong: str, right: str) -> list:
@@ -38,3 +38,15 @@ def test_of_several_traits_that_part_them_all_are_said():
 
 def test_a_trait_that_some_calls_do_not_have_decides_nothing():
     assert contrast([({"x": "1", "y": "a"}, False), ({"y": "a"}, True)]) == ""
+
+
+@pytest.mark.parametrize("right", [[False] * 3, [True] * 3, [False], [True], []], ids=str)
+def test_where_all_calls_are_alike_their_number_is_not_said(right):
+    assert how_many_right(right) == how_many_right(right, [{"x": str(at)} for at in range(len(right))]) == ""
+
+
+def test_where_some_are_right_their_number_is_said_and_what_parts_them():
+    assert how_many_right([True, False, False]) == "Right in 1 of 3 such calls."
+    assert how_many_right([True, False], [{"x": "1"}, {"x": "2"}]) == (
+        "Right in 1 of 2 such calls: wrong wherever x is 2, right elsewhere."
+    )

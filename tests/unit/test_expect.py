@@ -5,7 +5,14 @@ from statistics import StatisticsError
 import pytest
 import torch
 
-from autograder.judge.expect import error_problem, is_written, tensor_problem, type_name
+from autograder.judge.expect import (
+    entries_problem,
+    error_problem,
+    is_finite_number,
+    is_written,
+    tensor_problem,
+    type_name,
+)
 from autograder.protocol.wire import Opaque
 from autograder.runner.scenario_runner import describe as told
 
@@ -73,3 +80,33 @@ def test_returning_where_an_exception_is_expected_is_named():
 
 def test_type_names():
     assert [type_name(value) for value in (None, 3, Opaque("set"))] == ["None", "an int", "a set"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("ab", None),
+        ("ba", None),
+        ("a", "The dictionary has no entry `b`."),
+        ("", "The dictionary has no entries `a` and `b`."),
+        ("abc", "The dictionary has an entry `c` that is not due."),
+        ("bcd", "The dictionary has no entry `a`, and entries `c` and `d` that are not due."),
+        ("abcdefgh", "The dictionary has entries `c`, `d`, `e` and 3 more that are not due."),
+    ],
+)
+def test_missing_and_superfluous_entries_of_a_dictionary_are_named(given, says):
+    assert entries_problem(dict.fromkeys(given), ("a", "b")) == says
+
+
+def test_a_key_is_cut_short_and_need_be_no_string():
+    assert entries_problem({"a" * 99: 1}, ()) == f"The dictionary has an entry `{'a' * 40}` that is not due."
+    assert entries_problem({1: 1, (2, 3): 1}, ()) == "The dictionary has entries `1` and `(2, 3)` that are not due."
+
+
+def test_what_is_no_dictionary_is_named():
+    assert entries_problem([], ("a",)) == "The function returned a list; expected a dictionary."
+
+
+def test_a_finite_number_is_an_int_or_a_float_and_no_bool():
+    told = (3, 0.5, float("nan"), float("-inf"), True, "3", None)
+    assert [is_finite_number(one) for one in told] == [True, True, False, False, False, False, False]

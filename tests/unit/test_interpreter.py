@@ -70,7 +70,16 @@ VALUES = {
     "a fraction": (Fraction(1, 3), Fraction(1, 3)),
     "pairs in a set, and as keys": ({(1, "a"): {(2, 3)}}, {(1, "a"): {(2, 3)}}),
     "ints of more than 64 bits": ([-(1 << 70), 10**40 + 1], [-(1 << 70), 10**40 + 1]),
-    "an int of many digits": (1 << 20_000, Other("int of more than 4,096 bits")),
+    "an int of many digits": (1 << 20_000, Other("int beyond the range of floats")),
+    "numbers at the range of floats": (
+        [2**1023 - 1, 2**1023, -(2**1023), Fraction(10**400, 3), Fraction(3, 10**400)],
+        [
+            2**1023 - 1,
+            *[Other("int beyond the range of floats")] * 2,
+            Other("Fraction beyond the range of floats"),
+            Fraction(3, 10**400),
+        ],
+    ),
     "a list that holds itself": (ITSELF, Other("list")),
     "a class of the notebook's": (Thing(), Other(f"{Thing.__module__}.Thing")),
 }

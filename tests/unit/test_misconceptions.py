@@ -39,6 +39,38 @@ def test_misconceptions_clauses_and_mutants_are_read(read):
     )
 
 
+HINTS = """\
+    read: Arithmetic
+    hints:
+      - Add it to itself.
+      - Which operator does that?
+"""
+
+
+def test_a_misconception_may_have_two_hints_of_its_own(read):
+    (one,) = read(TEXT.replace("    read: Arithmetic\n", HINTS)).misconceptions
+    assert one.hints == ("Add it to itself.", "Which operator does that?")
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        "Add it to itself.",
+        "[Add it to itself.]",
+        "[One., Two., Three.]",
+        "[One., 2]",
+        "[One., '']",
+        "",
+        "{a: One., b: Two.}",
+    ],
+    ids=["a sentence", "one", "three", "a number", "an empty one", "nothing", "no list"],
+)
+def test_hints_that_are_not_two_sentences_are_refused(read, hints):
+    with pytest.raises(Unreadable) as why:
+        read(TEXT.replace("read: Arithmetic", f"read: Arithmetic\n    hints: {hints}"))
+    assert "misconceptions.yml: the hints of halves are to be a list of two sentences" in str(why.value)
+
+
 def test_without_a_file_and_with_an_empty_one_nothing_is_said(read, tmp_path):
     assert read("") == read("misconceptions: {}\n") == read_misconceptions(tmp_path / "none.yml") == Said()
 

@@ -1,10 +1,15 @@
 """Exercises that are questions: a learner reads which argument was to be refused, and why."""
 
+from fractions import Fraction
+from math import isfinite
+
 import pytest
 
 from autograder.core.exercise import Criterion
 from autograder.core.sampler import Sampler
+from autograder.judge.expect import type_name
 from autograder.judge.questions import answers, ask, refuse
+from autograder.protocol.plain import plain
 
 REFUSED = [("gb", "the unit `gb` is none of the two"), ("", "the unit is empty")]
 RAISED = {
@@ -74,10 +79,25 @@ def test_an_exception_of_the_functions_is_told_with_what_it_was_called_with():
 def test_a_lost_point_says_how_many_of_its_calls_were_right():
     questions = [(number,) for number in range(4)]
     assert _lost([RIGHT, WRONG, RIGHT, WRONG], questions) == "No. Right in 2 of 4 such calls."
-    assert _lost([WRONG] * 4, questions) == "No. Right in 0 of 4 such calls."
+
+
+def test_where_none_of_its_calls_was_right_no_number_is_said():
+    assert _lost([WRONG] * 4, [(number,) for number in range(4)]) == "No."
 
 
 def test_of_a_single_call_and_of_what_a_judge_cannot_take_no_number_is_said():
     assert _lost([WRONG], [(1,)]) == "No."
     fails = lambda criterion, question, value: "No." if value == 2 else 1 // 0
     assert _lost([WRONG, RIGHT], [(1,), (2,)], fails) == "No."
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), Fraction(10**400, 3)], ids=["int", "negative", "fraction"])
+def test_a_number_that_no_float_holds_is_named_where_a_judge_compares_numbers(huge):
+    def wrong(criterion, question, value):
+        if type(value) not in (int, float, Fraction):
+            return f"The function returned {type_name(value)}; expected a number."
+        return None if isfinite(value) and abs(value - 0.5) < 1e-9 else "No."
+
+    said = _lost([{"returned": plain(huge), "kept": True}], [(1,)], wrong)
+    named = "an int" if type(huge) is int else "a Fraction"
+    assert said == f"The function returned {named} beyond the range of floats; expected a number."

@@ -6,31 +6,21 @@ One fault costs one criterion: but for `volume`, answers are judged beside the l
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from math import isfinite
 from typing import Any
 
 from autograder.core.exercise import Criterion, Failure
 from autograder.core.sampler import Sampler
-from autograder.judge.contrast import contrast
-from autograder.judge.expect import count_problem, raised_problem, type_name
+from autograder.judge.contrast import how_many_right
+from autograder.judge.expect import count_problem, entries_problem, is_finite_number, raised_problem
 from autograder.judge.questions import Questions, answers, ask, refuse
 from autograder.protocol.plain import value_of
 
 _FLAT = ("ddp", "zero1", "zero2", "fsdp", "fsdp_keep")
 _KINDS = ("all_gather", "reduce_scatter", "all_reduce")
-_DEFAULTS = {
-    "parameter_bytes": 4,
-    "gradient_bytes": 4,
-    "micro_batches": 1,
-    "no_sync": False,
-    "root": 0,
-    "node_ranks": None,
-}
-_PLAINER = {
-    "accumulation": {"micro_batches": 1, "no_sync": False},
-    "bytes": {"parameter_bytes": 4, "gradient_bytes": 4},
-    "root": {"root": 0},
-}
+_OF_BYTES = {"parameter_bytes": 4, "gradient_bytes": 4}
+_OF_BATCHES = {"micro_batches": 1, "no_sync": False}
+_DEFAULTS = {**_OF_BYTES, **_OF_BATCHES, "root": 0, "node_ranks": None}
+_PLAINER = {"accumulation": _OF_BATCHES, "bytes": _OF_BYTES, "root": {"root": 0}}
 
 
 def _cases(sampler: Sampler) -> Iterator[Questions]:
@@ -155,16 +145,12 @@ def _expected(asked: dict) -> dict[str, Fraction]:
 
 def _wrong(criterion: str, asked: dict, value: Any) -> str | None:
     due = _expected(asked)
-    if not isinstance(value, dict):
-        return f"The function returned {type_name(value)}; expected a dictionary of numbers."
-    if set(value) != set(due) or not all(map(_is_number, value.values())):
-        return "The dictionary has not the entries that are due: the three kinds and the total, and between_nodes for hsdp alone."
+    if problem := entries_problem(value, due):
+        return problem
+    if not all(map(is_finite_number, value.values())):
+        return "An entry is no finite number."
     wrong = next((key for key in due if not _near(value[key], due[key])), None)
     return wrong and _SENTENCES[wrong]
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int or type(value) is float and isfinite(value)
 
 
 def _near(found: float, *due: Fraction) -> bool:
@@ -180,9 +166,8 @@ def _judge(case: Questions, evidence: dict) -> Iterator[Failure]:
     groups = range(0, len(asked), size)
     problems = [_problem(criterion, asked[at : at + size], told[at : at + size]) for at in groups]
     if lost := [problem for problem in problems if problem not in (None, _UNTOLD)]:
-        where = contrast([(_traits(asked[at]), not problem) for at, problem in zip(groups, problems, strict=True)])
-        right = f"Right in {problems.count(None)} of {len(problems)} such calls{f': {where}' if where else ''}"
-        yield Failure(criterion, f"{lost[0].rstrip('.')}. {right}.")
+        further = how_many_right([not problem for problem in problems], [_traits(asked[at]) for at in groups])
+        yield Failure(criterion, f"{lost[0].rstrip('.')}. {further}".rstrip())
     elif 4 * problems.count(_UNTOLD) > len(problems):
         yield Failure(criterion, _UNTOLD)
     elif len({str([value_of(answer["returned"]).get(kind) for kind in _KINDS]) for answer in told[::size]}) == 1:
@@ -195,12 +180,12 @@ def _problem(criterion: str, asked: list[dict], told: list[dict]) -> str | None:
     values = [value_of(answer["returned"]) for answer in told]
     if odd := [value for value in values if not isinstance(value, dict)]:
         return _wrong(criterion, asked[0], odd[0])
-    if not all(_is_number(value.get(kind, 0)) for value in values for kind in _KINDS):
+    if not all(is_finite_number(value.get(kind, 0)) for value in values for kind in _KINDS):
         return "An entry is no finite number."
     if criterion == "errors":
         return None
     missing = dict.fromkeys((*_KINDS, "total"), 0) | {"between_nodes": -1}
-    values = [{key: Fraction(n if _is_number(n) else -1) for key, n in (missing | v).items()} for v in values]
+    values = [{key: Fraction(n if is_finite_number(n) else -1) for key, n in (missing | v).items()} for v in values]
     due = map(_expected, asked)
     return _hybrid_problem(next(due), *values) if criterion == "hybrid" else _scaled_problem(criterion, *due, *values)
 
