@@ -1,6 +1,6 @@
 """Checks of evidence that judges make before they compare a value."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import isfinite
 from reprlib import repr as short
 from typing import Any
@@ -56,6 +56,21 @@ def _uncaught(evidence: dict[str, Any], expected: str) -> str | None:
     if error["type"] == expected:
         return f"The function raised a class of its own called {expected}; expected Python's {expected}."
     return f"The function raised {error['type']}; expected {expected}."
+
+
+def refusals_problem(answers: Any, reasons: Sequence[str | None], expected: str, sound: str) -> str | None:
+    """Why calls, of each the evidence of one :func:`outcome`, were not refused where there is a reason, or were where there is none.
+
+    ``sound``: what the others were called with: "A model that can be sharded is".
+    """
+    if problem := count_problem(answers, len(reasons)):
+        return problem
+    for answer, because in zip(answers, reasons, strict=True):
+        if because and (problem := error_problem(answer, expected, because)):
+            return problem
+        if not because and "error" in answer:
+            return f"{sound} refused. {raised_problem(answer['error'])}"
+    return None
 
 
 def is_written(error: dict[str, Any]) -> bool:

@@ -1,14 +1,17 @@
 """What judges of exercises with ranks share: launches of a rank, calls, and why ranks stopped."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 
 from autograder.judge.collective_broker import CollectiveRecord, Traffic
 
 _DEFAULT_GROUP = "0"
+_ENDS = -1
 
 
 def is_of_all(collective: CollectiveRecord, ranks: int) -> bool:
@@ -58,25 +61,40 @@ def marker_of(launch: Launch, count: int) -> list[int] | None:
     return torch.frombuffer(bytearray(launch.given), dtype=torch.int64).tolist()
 
 
+@dataclass(frozen=True)
+class Told:
+    """A marker: its number, what was ``measured`` when it was given, and the rank's count of requests ``at`` that time."""
+
+    number: int
+    measured: tuple[int, ...]
+    at: int
+
+
 @dataclass
 class Span:
-    """What a rank launched between two markers of -1, and ``marks``: its count of requests when it last gave each other number."""
+    """What a rank launched between two markers of -1, and what it ``told`` by then, up to that which ends the span."""
 
     launches: list[Launch] = field(default_factory=list)
-    marks: dict[int, int] = field(default_factory=dict)
+    told: list[Told] = field(default_factory=list)
+
+    @cached_property
+    def marks(self) -> dict[int, int]:
+        """The rank's count of requests when it last gave each number."""
+        return {told.number: told.at for told in self.told if told.number != _ENDS}
 
 
-def spans(launches: Sequence[Launch]) -> list[Span]:
-    """A rank's spans, the last of which no marker ends. See :func:`autograder.runner.ranks.marker`."""
+def spans(launches: Sequence[Launch], measured: int = 0) -> list[Span]:
+    """A rank's spans, the last of which no marker ends. See :func:`autograder.runner.ranks.marker`, which has so many measures."""
     found = [Span()]
     for launch in launches:
-        marker = marker_of(launch, 1)
+        marker = marker_of(launch, 1 + measured)
         if marker is None:
             found[-1].launches.append(launch)
-        elif marker == [-1]:
+            continue
+        number, *measures = marker
+        found[-1].told.append(Told(number, tuple(measures), launch.at))
+        if number == _ENDS:
             found.append(Span())
-        else:
-            found[-1].marks[marker[0]] = launch.at
     return found
 
 
@@ -121,4 +139,10 @@ def stopped(evidence: dict) -> str | None:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """A marker is none of what a rank's own code asked for; and of a freed storage a learner knows, of a signal not."""
+    freed = "Something was read whose storage holds nothing: " if "SIGSEGV" in text else ""
+    text = _MARKED.sub(".", text)
+    return freed + text[:1].upper() + text[1:]
+
+
+_MARKED = re.compile(": the last that it asked for was reduce SUM of [0-9]+ int64.*", re.DOTALL)

@@ -69,15 +69,15 @@ def own_inputs() -> dict[str, Any]:
     return wire.decode(bytes(session.current().given()))
 
 
-def marker(rank: int) -> Callable[[int], None]:
-    """In a rank: a function that reduces an integer in a group of this rank alone, without waiting.
+def marker(rank: int, *measures: Callable[[], int]) -> Callable[[int], None]:
+    """In a rank: a function that reduces an integer, and ``measures`` of that time, in a group of this rank alone, without waiting.
 
     The broker logs it among the rank's requests, and a judge finds it with ``marker_of`` and ``spans``.
     """
-    alone = dist.new_group([rank], use_local_synchronization=True)
+    alone, reduce = dist.new_group([rank], backend="gloo", use_local_synchronization=True), dist.reduce
 
     def mark(number: int) -> None:
-        dist.reduce(torch.tensor([number]), rank, group=alone, async_op=True)
+        reduce(torch.tensor([number, *(measure() for measure in measures)]), rank, group=alone, async_op=True)
 
     return mark
 

@@ -414,7 +414,7 @@ def _see_mini_fsdp():
 _see_mini_fsdp()
 
 # %% nbgrader={"grade": true, "grade_id": "mini_fsdp_hidden", "locked": true, "points": 9, "schema_version": 3, "solution": false, "task": false}
-# Hidden tests of mini_fsdp: shards 1, gradients 2, gathers 1, scattered 1, memory 1, between 1, evaluation 1, errors 1.
+# Hidden tests of mini_fsdp: shards 1, gradients 2, gathers 1, scattered 1, memory 2, evaluation 1, errors 1.
 ### BEGIN HIDDEN TESTS
 import autograder; autograder.grade("sharding.mini_fsdp")
 ### END HIDDEN TESTS

@@ -167,3 +167,32 @@ def test_the_mean_of_integers_drops_what_is_left():
         return x
 
     assert run_ranks(mean, 2).results[0].tolist() == [2**53 + 1, 3, -3]
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "broadcast", "all_gather_into_tensor", "send and recv"])
+def test_memory_that_was_handed_in_can_be_freed_and_taken_again(collective):
+    def freed_and_taken(rank, world):
+        x = torch.full((4,), rank + 1.0, device="cuda")
+        post = {
+            "all_reduce": lambda: dist.all_reduce(x),
+            "broadcast": lambda: dist.broadcast(x, 0),
+            "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(ones(4 * world), x),
+            "send and recv": lambda: dist.send(x, 1) if rank == 0 else dist.recv(x, 0),
+        }
+        post[collective]()
+        x.untyped_storage().resize_(0)
+        freed = torch.cuda.memory_allocated()
+        x.untyped_storage().resize_(16)
+        return freed, x.fill_(rank).tolist()
+
+    assert run_ranks(freed_and_taken, 2).results == [(0, [0.0] * 4), (0, [1.0] * 4)]
+
+
+def test_memory_that_was_freed_is_not_handed_in():
+    def freed(rank, world):
+        x = ones(4)
+        x.untyped_storage().resize_(0)
+        dist.all_reduce(x)
+
+    with pytest.raises(RankError, match="storage of size 0"):
+        run_ranks(freed, 2)

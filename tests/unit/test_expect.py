@@ -10,6 +10,7 @@ from autograder.judge.expect import (
     error_problem,
     is_finite_number,
     is_written,
+    refusals_problem,
     tensor_problem,
     type_name,
 )
@@ -76,6 +77,26 @@ def test_what_is_missing_or_a_starter_was_not_raised_by_the_function_itself():
 
 def test_returning_where_an_exception_is_expected_is_named():
     assert "returned None; expected ValueError" in error_problem({"returned": None}, "ValueError")
+
+
+REFUSED, RETURNED = {"error": told(ValueError("no"))}, {"returned": 1}
+
+
+def test_calls_that_are_refused_where_there_is_a_reason_alone_are_no_problem():
+    assert refusals_problem([REFUSED, RETURNED], ["it is odd", None], "ValueError", "What is even is") is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([RETURNED, RETURNED], "The function returned an int; expected ValueError, because it is odd."),
+        ([REFUSED, REFUSED], "What is even is refused. The function raised ValueError"),
+        ([REFUSED], "does not hold every call"),
+        (None, "does not hold every call"),
+    ],
+)
+def test_a_call_that_is_not_refused_and_one_that_is_without_a_reason_are_named(answers, message):
+    assert message in refusals_problem(answers, ["it is odd", None], "ValueError", "What is even is")
 
 
 def test_type_names():

@@ -1,95 +1,62 @@
-"""E15.2: what each rank's card held when a unit's forward or backward began, and between two passes."""
+"""E15.2: what each rank's card held when a unit's forward or backward began, and between two passes.
 
-from exercises.sharding.mini_fsdp.launches import gathered
-from exercises.sharding.mini_fsdp.log import Pass
-from exercises.sharding.mini_fsdp.played import Played
+All units are of nearly one size, next to which the allocator's rounding is nothing.
+"""
 
-_BLOCK_BYTES = 512
-"""The card's allocator rounds up to these."""
-_FORWARD, _BACKWARD = 2, 4
-"""Of full size, in units of the largest: parameters of two, and in the backward pass gradients of two."""
+from autograder.judge.ranks import Span
+from exercises.sharding.mini_fsdp.crossing import often
+from exercises.sharding.mini_fsdp.training import Training
 
 
-def memory_problem(played: Played) -> str | None:
-    if problem := _less_problem(played):
-        return problem
-    for number in range(len(played.passes)):
-        for one in played.logged(number):
-            for told, held, at in one.held:
-                back = told % 2 == 1
-                rest = _parts_bytes(played) + _grads_bytes(played, number, one, at) + played.largest // 2
-                if held - rest > (_BACKWARD if back else _FORWARD) * played.largest:
+def memory_problem(played: Training) -> str | None:
+    whole = 4 * max(map(len, played.units))
+    part = whole // played.case.ranks
+    at_rest = len(played.units) * part + whole // 4
+    for parts, (call, *passes) in zip(played.parts, played.spans, strict=True):
+        if _left(call) > at_rest:
+            return "After the call the card holds more than the rank's parts: something is still there that is to be freed."
+        for one in passes:
+            stay = sum(times == 1 for times in often(parts[0], one)) * whole  # not gathered again: lost elsewhere
+            for told in one.told[:-1]:
+                reduced = sum(launch.reduces and launch.at < told.at for launch in one.launches)
+                back = told.number % 2  # then there may be gradients of two units besides
+                more = told.measured[0] - at_rest - whole // 4 - reduced * part - stay
+                if more > (4 if back else 2) * whole:
                     return _TOO_MUCH_BACK if back else _TOO_MUCH
+            if _left(one) > 2 * at_rest:
+                return "After a pass the card holds more than the rank's parts and their gradients."
     return None
 
 
 _TOO_MUCH = "When a unit's forward begins, the card holds more than the rank's parts and two whole units."
 _TOO_MUCH_BACK = (
-    "When a unit's backward begins, the card holds more than the rank's parts and two units' parameters and gradients."
+    "When a unit's backward begins, the card holds more than the parts and two units' parameters and gradients."
 )
 
 
-def _less_problem(played: Played) -> str | None:
-    """Why the figures cannot be the card's, which holds the parts all the time and runs every unit, or None."""
-    parts, numbers = sum(unit.part_bytes for unit in played.units), {unit.number for unit in played.units}
-    for said in played.rank_logs:
-        held = [held for one in said.passes for _, held, _ in one.held]
-        if min(said.held, *(one.left for one in said.passes), *held) < parts:
-            return "The card holds less than the rank's parts, which lie there all the time."
-        if not all(numbers <= {n for n, times in one.forward.items() if times} for one in said.passes):
-            return "A unit does not run in a pass."
-    return None
-
-
-def between_problem(played: Played) -> str | None:
-    if problem := _less_problem(played):
-        return problem
-    room = _parts_bytes(played) + played.largest // 4
-    if any(said.held > room for said in played.rank_logs):
-        return "After the call the card holds more than the rank's parts: something is still there that is to be freed."
-    for number in range(len(played.passes)):
-        if any(one.left > room + _grads_bytes(played, number, one, one.ended) for one in played.logged(number)):
-            return "After a pass the card holds more than the rank's parts and their gradients."
-    return None
-
-
-def left_problem(played: Played) -> str | None:
-    """Of passes that go forward alone: they are to leave what was there before, and to take no more than a step does.
+def left_problem(played: Training) -> str | None:
+    """Of passes that go forward alone, which are to leave what was there before, and to take no more than a step does.
 
     Where a step does not gather twice, units wait for their backward pass: that is another criterion's.
     """
-    if problem := _less_problem(played):
-        return problem
-    room = played.largest // 4
-    for said in played.rank_logs:
-        keeps = any(times < 2 for times in gathered(played, said.passes[0]).values())
-        before = said.held
-        for step, one in zip(played.passes, said.passes, strict=True):
-            if step["do"] == "no_grad" or step["do"] == "forward" and not keeps:
-                if one.left > before + room:
-                    return "A pass that goes forward alone leaves something on the card."
-                if _rise(one, before) > _rise(said.passes[0], said.held) + room:
-                    return "In a pass that goes forward alone the card holds more than in a step."
-            before = one.left
+    room = max(map(len, played.units))  # a quarter of its bytes
+    for parts, spans in zip(played.parts, played.spans, strict=True):
+        waits = min(often(parts[0], spans[1])) < 2
+        passes = list(zip(played.passes, spans, spans[1:], strict=False))
+        most = max(_rise(*spans) for step, *spans in passes if step["do"] == "train")
+        for step, before, one in passes:
+            alone = step["do"] == "no_grad" or step["do"] == "forward" and not waits
+            if alone and _left(one) > _left(before) + room:
+                return "A pass that goes forward alone leaves something on the card."
+            if alone and _rise(before, one) > most + room:
+                return "In a pass that goes forward alone the card holds more than in a step."
     return None
 
 
-def _rise(one: Pass, before: int) -> int:
+def _rise(before: Span, one: Span) -> int:
     """By how much a pass takes more than was there, at most, when a unit's forward begins."""
-    return max(held for told, held, _ in one.held if told % 2 == 0) - before
+    return max(told.measured[0] for told in one.told if told.number % 2 == 0) - _left(before)
 
 
-def _parts_bytes(played: Played) -> int:
-    return sum(_rounded(unit.part_bytes) for unit in played.units)
-
-
-def _grads_bytes(played: Played, number: int, one: Pass, at: int) -> int:
-    """Of the parts' gradients that are there at a place of a pass: from the last unit on, so many as were reduced before it."""
-    reduced = sum(launch.reduces and launch.at < at for launch in one.launches)
-    if number and played.passes[number - 1]["then"] == "keep":
-        reduced = len(played.units)
-    return sum(_rounded(unit.part_bytes) for unit in played.units[max(0, len(played.units) - reduced) :])
-
-
-def _rounded(nbytes: int) -> int:
-    return -(-nbytes // _BLOCK_BYTES) * _BLOCK_BYTES
+def _left(one: Span) -> int:
+    return one.told[-1].measured[0]

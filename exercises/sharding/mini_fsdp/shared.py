@@ -1,43 +1,36 @@
-"""E15.2: the units, the same in every rank and in the referee.
-
-A unit is a dictionary: its ``kind``, its ``tensors``, and whether it is ``deep``: then a module inside has the last two.
-"""
+"""E15.2: the units, the same in every rank and in the referee. A unit is the tensors that it is made of, by name."""
 
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
-Tell = Callable[[int], object]
-
 
 class _Unit(nn.Module):
-    def __init__(self, unit: dict) -> None:
-        super().__init__()
-        self._kind = unit["kind"]
-        self._deep, self.inside = unit["deep"], nn.Module()
-        for name, values in unit["tensors"].items():
-            if name == "scale":
-                self.register_buffer(name, values.clone())
-            else:
-                setattr(self._of(name), name, nn.Parameter(values.clone()))
+    """A block around a linear layer, which with a buffer lies in a module inside; that layer alone; a scale; or a bend."""
 
-    def _of(self, name: str) -> nn.Module:
-        return self.inside if self._deep and name in ("weight", "bias") else self
+    def __init__(self, tensors: dict[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.inside = nn.Module()
+        self.register_buffer("scale", tensors.get("scale"))
+        for name, values in tensors.items():
+            if name != "scale":
+                setattr(self._layer if name in ("weight", "bias") else self, name, nn.Parameter(values.clone()))
+
+    @property
+    def _layer(self) -> nn.Module:
+        return self if self.scale is None else self.inside
 
     def computed(self, h: torch.Tensor) -> torch.Tensor:
-        if self._kind == "scale":
+        if hasattr(self, "by"):
             return h * self.by
-        if self._kind == "bend":
+        if not hasattr(self._layer, "weight"):
             return torch.tanh(h)
-        weight, bias = (getattr(self._of(name), name) for name in ("weight", "bias"))
-        if self._kind == "linear":
-            return nn.functional.linear(h, weight, bias)
-        inner = h * self.scale if hasattr(self, "scale") else h
-        return h + self.g * (torch.tanh(nn.functional.linear(inner, weight, bias)) @ self.down)
+        inner = nn.functional.linear(h if self.scale is None else h * self.scale, self._layer.weight, self._layer.bias)
+        return h + self.g * (torch.tanh(inner) @ self.down) if hasattr(self, "g") else inner
 
 
-def _telling(unit: dict, tell: Tell, number: int) -> _Unit:
+def _telling(tensors: dict[str, torch.Tensor], tell: Callable[[int], object], number: int) -> _Unit:
     """Tells ``2 * number`` when its forward begins, and ``2 * number + 1`` when its backward does.
 
     What it tells is no attribute of the unit or of its output's graph, which the learner is handed: it could be replaced.
@@ -58,8 +51,8 @@ def _telling(unit: dict, tell: Tell, number: int) -> _Unit:
             tell(2 * number)
             return Passed.apply(self.computed(h))
 
-    return Telling(unit)
+    return Telling(tensors)
 
 
-def built(units: list[dict], tell: Tell) -> nn.Sequential:
-    return nn.Sequential(*(_telling(unit, tell, number) for number, unit in enumerate(units)))
+def built(units: list[dict], tell: Callable[[int], object] = lambda number: None) -> nn.Sequential:
+    return nn.Sequential(*(_telling(tensors, tell, number) for number, tensors in enumerate(units)))

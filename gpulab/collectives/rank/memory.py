@@ -1,8 +1,10 @@
 """The bytes of tensors, as they go onto the wire and come from it."""
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 from gpulab.compat.dispatch import DisableTorchDispatch, DisableTorchFunction, disable_current_modes
@@ -11,7 +13,7 @@ from gpulab.cuda.device import state, transfer
 from gpulab.cuda.device.tensor import CudaTensor
 
 Tensor = torch.Tensor
-_numpy = TensorBase.numpy
+_data_ptr = TensorBase.data_ptr
 
 
 @contextmanager
@@ -31,10 +33,14 @@ def payload(tensors: list[Tensor]) -> list:
         return [_bytes(tensor) for tensor in tensors]
 
 
-def _bytes(tensor: Tensor):
+def _bytes(tensor: Tensor) -> np.ndarray:
+    """Where they lie. ``Tensor.numpy()`` would forbid for good that the storage is resized; NCCL leaves it as it is."""
     plain = transfer.plain(tensor.detach()).resolve_conj().resolve_neg()
     # One element counts as contiguous whatever its stride.
-    return _numpy(plain.contiguous().as_strided((plain.numel(),), (1,)).view(torch.uint8))
+    flat = plain.contiguous().as_strided((plain.numel(),), (1,))
+    memory = (ctypes.c_ubyte * flat.nbytes).from_address(_data_ptr(flat))
+    memory.tensor = flat  # lives as long as the array
+    return np.ctypeslib.as_array(memory)
 
 
 def fill(tensors: list[Tensor], data: bytearray) -> None:
