@@ -122,15 +122,13 @@ def count_problem(values: Any, expected: int) -> str | None:
     return "The record does not hold every call of the function."
 
 
-def entries_problem(value: Any, due: Collection[str]) -> str | None:
-    """Why an answer is not a dictionary with the entries that are ``due`` and no others, or None. It names them."""
+def entries_problem(value: Any, expected: Collection[str]) -> str | None:
+    """Why an answer is not a dictionary with the ``expected`` entries and no others, or None. It names them."""
     if not isinstance(value, dict):
         return f"The function returned {type_name(value)}; expected a dictionary."
-    missing, more = [key for key in due if key not in value], [key for key in value if key not in due]
+    missing, more = [key for key in expected if key not in value], [key for key in value if key not in expected]
     said = [f"no {_entries(missing)}"] if missing else []
-    said += [
-        f"{'an ' if len(more) == 1 else ''}{_entries(more)} that {'is' if len(more) == 1 else 'are'} not due"
-    ] * bool(more)
+    said += [f"{'an unexpected' if len(more) == 1 else 'unexpected'} {_entries(more)}"] if more else []
     return f"The dictionary has {', and '.join(said)}." if said else None
 
 

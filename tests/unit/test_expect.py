@@ -110,9 +110,9 @@ def test_type_names():
         ("ba", None),
         ("a", "The dictionary has no entry `b`."),
         ("", "The dictionary has no entries `a` and `b`."),
-        ("abc", "The dictionary has an entry `c` that is not due."),
-        ("bcd", "The dictionary has no entry `a`, and entries `c` and `d` that are not due."),
-        ("abcdefgh", "The dictionary has entries `c`, `d`, `e` and 3 more that are not due."),
+        ("abc", "The dictionary has an unexpected entry `c`."),
+        ("bcd", "The dictionary has no entry `a`, and unexpected entries `c` and `d`."),
+        ("abcdefgh", "The dictionary has unexpected entries `c`, `d`, `e` and 3 more."),
     ],
 )
 def test_missing_and_superfluous_entries_of_a_dictionary_are_named(given, says):
@@ -120,8 +120,8 @@ def test_missing_and_superfluous_entries_of_a_dictionary_are_named(given, says):
 
 
 def test_a_key_is_cut_short_and_need_be_no_string():
-    assert entries_problem({"a" * 99: 1}, ()) == f"The dictionary has an entry `{'a' * 40}` that is not due."
-    assert entries_problem({1: 1, (2, 3): 1}, ()) == "The dictionary has entries `1` and `(2, 3)` that are not due."
+    assert entries_problem({"a" * 99: 1}, ()) == f"The dictionary has an unexpected entry `{'a' * 40}`."
+    assert entries_problem({1: 1, (2, 3): 1}, ()) == "The dictionary has unexpected entries `1` and `(2, 3)`."
 
 
 def test_what_is_no_dictionary_is_named():
