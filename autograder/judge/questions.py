@@ -102,12 +102,14 @@ def _how_many_right(
     return f"Right in {sum(right)} of {len(rows)} such calls{f': {where}' if where else ''}."
 
 
-def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
+def judge_questions(
+    wrong: Wrong, traits: Callable[[Question], Traits] | None = None
+) -> Callable[[Case, dict], Iterator[Failure]]:
     """A judge that loses a case's one criterion at the first wrong answer, for exercises with a ``run.py``.
 
-    ``wrong`` is as in :func:`answers`. Where the case ``raises``, every answer has to.
+    ``wrong`` and ``traits`` are as in :func:`answers`. Where the case ``raises``, every answer has to.
     """
-    return _judge(lambda case: case.inputs["questions"], wrong, lambda value: value)
+    return _judge(lambda case: case.inputs["questions"], wrong, lambda value: value, traits=traits)
 
 
 def _judge(

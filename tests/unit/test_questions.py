@@ -2,9 +2,9 @@
 
 import pytest
 
-from autograder.core.exercise import Criterion
+from autograder.core.exercise import Case, Criterion
 from autograder.core.sampler import Sampler
-from autograder.judge.questions import answers, ask, refuse
+from autograder.judge.questions import answers, ask, judge_questions, refuse
 
 REFUSED = [("gb", "the unit `gb` is none of the two"), ("", "the unit is empty")]
 RAISED = {
@@ -75,6 +75,13 @@ def test_a_lost_point_says_how_many_of_its_calls_were_right():
     questions = [(number,) for number in range(4)]
     assert _lost([RIGHT, WRONG, RIGHT, WRONG], questions) == "No. Right in 2 of 4 such calls."
     assert _lost([WRONG] * 4, questions) == "No. Right in 0 of 4 such calls."
+
+
+def test_a_judge_beside_a_run_says_where_they_were_right_too():
+    judge = judge_questions(lambda criterion, question, value: value, lambda question: {"the number": question})
+    case, given = Case(("values",), {"questions": [*"aab"]}), [{"returned": said} for said in ("No.", "No.", "")]
+    (failure,) = judge(case, {"answers": given})
+    assert failure.message == "No. Right in 1 of 3 such calls: wrong wherever the number is a, right elsewhere."
 
 
 def test_of_a_single_call_and_of_what_a_judge_cannot_take_no_number_is_said():
