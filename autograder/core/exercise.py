@@ -43,6 +43,8 @@ class Case:
     broker, which models ``network``. ``per_rank_inputs``: for each rank its inputs, or a list of them, one for each
     call. A rank requests them with :func:`autograder.runner.ranks.own_inputs`: they never lie in the memory of the
     kernel or of another rank, nor anywhere before their call.
+
+    ``follows``: its scenario goes on with what that of the case before has left, so that one is not played without the other.
     """
 
     criteria: tuple[str, ...]
@@ -52,6 +54,7 @@ class Case:
     ranks: int = 0
     network: "Carrier | None" = None
     per_rank_inputs: tuple[dict[str, Any] | list[dict[str, Any]], ...] = ()
+    follows: bool = False
 
     def __post_init__(self) -> None:
         if self.per_rank_inputs and len(self.per_rank_inputs) != self.ranks:

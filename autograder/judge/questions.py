@@ -98,12 +98,14 @@ def _how_many_right(
     return how_many_right(right, [traits(question) for _, question, *_ in rows] if traits else ())
 
 
-def judge_questions(wrong: Wrong) -> Callable[[Case, dict], Iterator[Failure]]:
+def judge_questions(
+    wrong: Wrong, traits: Callable[[Question], Traits] | None = None
+) -> Callable[[Case, dict], Iterator[Failure]]:
     """A judge that loses a case's one criterion at the first wrong answer, for exercises with a ``run.py``.
 
-    ``wrong`` is as in :func:`answers`. Where the case ``raises``, every answer has to.
+    ``wrong`` and ``traits`` are as in :func:`answers`. Where the case ``raises``, every answer has to.
     """
-    return _judge(lambda case: case.inputs["questions"], wrong, lambda value: value)
+    return _judge(lambda case: case.inputs["questions"], wrong, lambda value: value, traits=traits)
 
 
 def _judge(

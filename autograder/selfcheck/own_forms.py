@@ -9,10 +9,12 @@ import multiprocessing
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, compress
 from multiprocessing.connection import Connection
+from operator import not_
 from typing import Any
 
 import msgspec
@@ -27,17 +29,19 @@ from autograder.judge.play_forms import Request
 from autograder.judge.referee import observed_here
 from autograder.misconceptions.corpus import Attempt
 from autograder.misconceptions.forms import forms, lost_by_itself
-from autograder.misconceptions.match import named
+from autograder.misconceptions.match import Played, named
 from autograder.notebooks.forked import forked
 from autograder.notebooks.in_process import run_cell, run_notebook
+from autograder.protocol import wire
 from autograder.runner.scenario_runner import run_case
 from autograder.selfcheck.chapters import Chapter
 
 CPU_SECONDS = 2
-"""For a form, which may loop for ever; and for all that are asked of one function, after which no more is begun."""
+"""For a form, which may loop for ever; and for all that are asked together, after which no more is begun."""
 _OVER = "over"
 _Facts = dict[str, list[str]]
-_Numbered = list[tuple[int, Case]]
+_Run = list[tuple[int, Case]]
+"""Cases with their numbers, each of which follows the one before."""
 
 
 @dataclass(frozen=True)
@@ -58,54 +62,79 @@ class Player:
 
     def names(self, request: Request) -> dict[str, str]:
         """The key of a misconception for each criterion that one explains. Raises TimeoutError: of half the forms nothing is certain."""
-        lost, earned = self._drawn(request)
+        mine, runs = as_played(request.facts), self._drawn(request)
         asked = [form for form in self.forms if form.name in request.forms]
-        agreeing = self._played(asked, lost, request.facts)
-        whole = self._alone([form for form, _ in agreeing], [*lost, *earned], request.facts)
-        return named(as_played(request.facts), [(form.says, as_played(facts)) for form, facts in whole])
+        found: list[tuple[str, Played]] = []
+        for some in self._in_turn(asked, mine.lost):
+            if not any(its.facts == mine.facts for _, its in found):
+                found += self._agreeing(some, *runs, request.facts)
+        return named(mine, found)
 
-    def _drawn(self, request: Request) -> tuple[_Numbered, _Numbered]:
-        """The cases with their numbers: those that were lost, in which nearly all forms differ at once, and the others."""
+    def _in_turn(self, asked: list[Attempt], lost: frozenset[str]) -> tuple[list[Attempt], list[Attempt]]:
+        """Those that may do throughout what lost these; the others, which nobody needs where one of the former does."""
+        may = [lost_by_itself(self.exercise, form) <= lost <= {*form.loses} for form in asked]
+        return [*compress(asked, may)], [*compress(asked, map(not_, may))]
+
+    def _agreeing(
+        self, asked: list[Attempt], lost: list[_Run], earned: list[_Run], mine: _Facts
+    ) -> list[tuple[str, Played]]:
+        """The keys of those that agree with ``mine`` in the whole draw, with what each gave."""
+        screened = [form for form, _ in self._played(asked, lost, mine)]
+        return [(form.says, as_played(its)) for form, its in self._alone(screened, [*lost, *earned], mine)]
+
+    def _drawn(self, request: Request) -> tuple[list[_Run], list[_Run]]:
+        """The cases with their numbers: those that were lost, in which nearly all forms differ at once, and the others.
+
+        Cases of which one follows the other go together. Those with small inputs come first, for they take least.
+        """
         lost = {number_of(fact) for facts in request.facts.values() for fact in facts}
-        cases = list(enumerate(self.exercise.cases(Sampler(request.seed)), 1))
-        return [one for one in cases if one[0] in lost], [one for one in cases if one[0] not in lost]
+        runs = sorted(_runs(enumerate(self.exercise.cases(Sampler(request.seed)), 1)), key=_bytes)
+        has_lost = [not lost.isdisjoint(_numbers(run)) for run in runs]
+        return [*compress(runs, has_lost)], [*compress(runs, map(not_, has_lost))]
 
-    def _alone(self, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> Iterator[tuple[Attempt, _Facts]]:
+    def _alone(self, asked: list[Attempt], runs: list[_Run], mine: _Facts) -> Iterator[tuple[Attempt, _Facts]]:
         """As :meth:`_played`, each in a process of its own: what one leaves behind is not there for the next."""
         for form in asked:
-            yield from self._played([form], cases, mine)
+            yield from self._played([form], runs, mine)
 
-    def _played(self, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> list[tuple[Attempt, _Facts]]:
+    def _played(self, asked: list[Attempt], runs: list[_Run], mine: _Facts) -> list[tuple[Attempt, _Facts]]:
         """Those that agree with ``mine`` in all of the cases, with their facts: one after the other in a fork, and in
-        the next where one of them has ended it.
+        the next where one of them has ended it. Where one does, no other is asked that says the same of the same criteria.
         """
         found, left = [], list(asked)
         while left:
-            facts = _told(self._tell, left, cases, mine)
+            facts = _told(self._tell, left, runs, mine)
             if _OVER in facts:
                 raise TimeoutError
             found += [(form, its) for form, its in zip(left, facts, strict=False) if its is not None]
             left = left[len(facts) + 1 :]
         return found
 
-    def _tell(self, its: Connection, asked: list[Attempt], cases: _Numbered, mine: _Facts) -> None:
+    def _tell(self, its: Connection, asked: list[Attempt], runs: list[_Run], mine: _Facts) -> None:
+        agreed = set[tuple]()
         for form in asked:
             if _used() > CPU_SECONDS:
                 return its.send(_OVER)
             _allow(CPU_SECONDS)
-            try:
-                its.send(self.facts_of(form, cases, mine))
-            except (Exception, SystemExit):
-                its.send(None)
+            facts, same = None, (form.says, form.loses)
+            with suppress(Exception, SystemExit):
+                facts = None if same in agreed else self.facts_of(form, runs, mine)
+            agreed |= set() if facts is None else {same}
+            its.send(facts)
 
-    def facts_of(self, form: Attempt, cases: _Numbered, mine: _Facts) -> _Facts | None:
-        """None where the form differs from ``mine`` in one of the cases, and so explains nothing."""
+    def facts_of(self, form: Attempt, runs: list[_Run], mine: _Facts) -> _Facts | None:
+        """None where the form differs from ``mine`` in one of the cases, and so explains nothing.
+
+        First come those in which ``mine`` lost what the form is to lose: there most differ.
+        """
         namespace = dict(self.namespace)
         if run_cell(form.function, form.source, namespace):
             return None
         own = lost_by_itself(self.exercise, form)
         run = lambda inputs: run_case(self.exercise.name, namespace, inputs)
-        observed = observed_here(self.exercise, run, cases, lambda so_far: not agrees(so_far, mine, own))
+        first = {number_of(fact) for criterion in own for fact in mine.get(criterion, ())}
+        ordered = sorted(runs, key=lambda run: first.isdisjoint(_numbers(run)))
+        observed = observed_here(self.exercise, run, chain(*ordered), lambda so_far: not agrees(so_far, mine, own))
         return _in_order(observed.facts) if agrees(observed, mine, own) else None
 
 
@@ -116,6 +145,24 @@ def agrees(its: Observed, mine: _Facts, own: set[str]) -> bool:
         return False
     lost = lambda criterion: {fact for fact in mine.get(criterion, ()) if number_of(fact) in its.over}
     return all(lost(criterion) == {*facts.get(criterion, ())} for criterion in own)
+
+
+def _runs(cases: Iterable[tuple[int, Case]]) -> list[_Run]:
+    """Each case with those that follow it."""
+    found: list[_Run] = []
+    for number, case in cases:
+        if not case.follows:
+            found.append([])
+        found[-1].append((number, case))
+    return found
+
+
+def _numbers(run: _Run) -> set[int]:
+    return {number for number, _ in run}
+
+
+def _bytes(run: _Run) -> int:
+    return sum(len(wire.encode(case.inputs)) for _, case in run)
 
 
 def _in_order(facts: _Facts) -> _Facts:

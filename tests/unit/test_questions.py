@@ -5,10 +5,10 @@ from math import isfinite
 
 import pytest
 
-from autograder.core.exercise import Criterion
+from autograder.core.exercise import Case, Criterion
 from autograder.core.sampler import Sampler
 from autograder.judge.expect import type_name
-from autograder.judge.questions import answers, ask, refuse
+from autograder.judge.questions import answers, ask, judge_questions, refuse
 from autograder.protocol.plain import plain
 
 REFUSED = [("gb", "the unit `gb` is none of the two"), ("", "the unit is empty")]
@@ -83,6 +83,13 @@ def test_a_lost_point_says_how_many_of_its_calls_were_right():
 
 def test_where_none_of_its_calls_was_right_no_number_is_said():
     assert _lost([WRONG] * 4, [(number,) for number in range(4)]) == "No."
+
+
+def test_a_judge_beside_a_run_says_where_they_were_right_too():
+    judge = judge_questions(lambda criterion, question, value: value, lambda question: {"the number": question})
+    case, given = Case(("values",), {"questions": [*"aab"]}), [{"returned": said} for said in ("No.", "No.", "")]
+    (failure,) = judge(case, {"answers": given})
+    assert failure.message == "No. Right in 1 of 3 such calls: wrong wherever the number is a, right elsewhere."
 
 
 def test_of_a_single_call_and_of_what_a_judge_cannot_take_no_number_is_said():
