@@ -16,6 +16,8 @@ _MARK = "\0"
 """The one key of a dictionary that stands for what plain data does not hold."""
 _BEYOND_FLOATS = 2**1023
 """Exact counts of operations and bytes have a few hundred bits. A judge that compares a larger number with a float would fail."""
+_MOST_OF_A_FRACTION = 2**4096
+"""Its denominator. Python writes no number of more than 4,300 digits."""
 _NAMES = {"__builtins__": {}, "namespace": SimpleNamespace, "inf": inf, "nan": nan, "set": set, "frozenset": frozenset}
 
 
@@ -66,7 +68,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return _plain_dict(value)
     if type(value) is Fraction:
-        return {_MARK: ["fraction", str(value)]} if abs(value) < _BEYOND_FLOATS else other(value, _BEYOND)
+        return _fraction(value)
     if isinstance(value, Set):
         return {_MARK: ["set", [plain(item) for item in value]]}
     return other(value)
@@ -75,6 +77,14 @@ def plain(value: Any) -> Any:
 def _wide(value: int) -> dict:
     """A whole number that JSON's readers would round or refuse."""
     return {_MARK: ["int", hex(value)]} if abs(value) < _BEYOND_FLOATS else other(value, _BEYOND)
+
+
+def _fraction(value: Fraction) -> dict:
+    if abs(value) >= _BEYOND_FLOATS:
+        return other(value, _BEYOND)
+    if value.denominator >= _MOST_OF_A_FRACTION:
+        return other(value, " too fine to be read")
+    return {_MARK: ["fraction", str(value)]}
 
 
 _BEYOND = " beyond the range of floats"
@@ -109,6 +119,13 @@ def value_of(data: Any) -> Any:
     return _READERS[kind](content)
 
 
+def _fraction_of(numerator: int, denominator: int = 1) -> Fraction:
+    """Not ``Fraction(text)``, which takes an exponent that fills the memory."""
+    if not denominator:
+        raise ValueError("a fraction by 0")
+    return Fraction(numerator, denominator)
+
+
 def _in_range(value: int | Fraction) -> int | Fraction:
     if abs(value) >= _BEYOND_FLOATS:
         raise ValueError(f"a number{_BEYOND}")
@@ -122,7 +139,7 @@ def _hashable(value: Any) -> Any:
 
 
 _READERS = {
-    "fraction": lambda text: _in_range(Fraction(text)),
+    "fraction": lambda text: _in_range(_fraction_of(*map(int, text.split("/")))),
     "int": lambda digits: _in_range(int(digits, 16)),
     "other": Other,
     "set": lambda items: {_hashable(value_of(item)) for item in items},

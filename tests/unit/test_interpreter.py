@@ -80,6 +80,7 @@ VALUES = {
             Fraction(3, 10**400),
         ],
     ),
+    "a fraction of many digits": (Fraction(1, 10**5000), Other("Fraction too fine to be read")),
     "a list that holds itself": (ITSELF, Other("list")),
     "a class of the notebook's": (Thing(), Other(f"{Thing.__module__}.Thing")),
 }
@@ -90,6 +91,12 @@ VALUES = {
 def test_what_a_function_returns_comes_back(what, in_kernel):
     given, expected = VALUES[what]
     assert returned(lambda: given, in_kernel=in_kernel) == expected
+
+
+@pytest.mark.parametrize("text", ["1e99999999", "1/0", f"{10**400}/3"])
+def test_no_text_is_taken_for_a_fraction_that_was_not_written_as_one(text):
+    with pytest.raises(ValueError):
+        value_of({"\0": ["fraction", text]})
 
 
 @pytest.mark.parametrize("in_kernel", [True, False])
