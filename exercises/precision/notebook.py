@@ -49,28 +49,28 @@ runtime = gpulab.cuda.use("virtual:H100")
 #
 # Write `round_to(x, fmt)`:
 #
-# - [c1] `x`: a tensor on the host, float32 or float64, of any shape and strides, including zero-dimensional and empty tensors.
-#   [c2] Every bit pattern may occur: signed zeros, subnormal numbers, infinities, NaN;
-# - [c3] returns a tensor of `x`'s shape and dtype; [c4] its elements are numbers of `fmt`. [c5] So for a `float32` `x` a TF32
-#   number, `(8, 10, "ieee")`, is stored in 32 bits, as on the hardware, and its 13 lowest bits are 0;
-# - [c6] each is the nearest number of `fmt`, subnormal numbers included; [c7] a tie goes to the number whose last mantissa
-#   bit is 0 (round to nearest even). [c8] A zero keeps its sign, and so does a number that rounds to zero;
-# - [c9] each is rounded once: [c10] a float64 number is not converted to float32 first (no double rounding);
-# - [c11] overflow is decided after rounding, as if the exponent had no upper bound: [c12] a value that would round to a number
-#   beyond the largest becomes what the table says, with the sign of `x`. (PyTorch's cast to e4m3 does so since 2.12, and
-#   gave NaN before.) [c13] An infinity overflows in every format. [c14] Every NaN, whatever its sign and payload, becomes a NaN, with
-#   any sign and payload;
-# - [c15] `x` is left unchanged, and the result has its own memory;
-# - [c16] raises `TypeError` when `x` has another dtype, and [c17] `ValueError` when `reserved` is `"none"` and an element is NaN: [c18] there is
-#   no pattern for it.
+# - [c1] `x`: a float32 or float64 tensor on the host, of any shape and strides, zero-dimensional and empty ones included. It may
+#   hold any bit pattern: signed zeros, subnormal numbers, infinities, NaN;
+# - [c2] returns a new tensor of `x`'s shape and dtype. Each element is the nearest number of `fmt`, subnormal numbers included. `x` is
+#   left unchanged;
+# - [c3] so for a float32 `x` the result in TF32, `(8, 10, "ieee")`, is float32, too: 32 bits in memory, the 13 lowest of them 0;
+# - [c4] a tie goes to the number whose last mantissa bit is 0 (round to nearest even);
+# - [c5] a zero keeps its sign, and so does a number that rounds to zero;
+# - [c6] each element is rounded once: a float64 number is not rounded to float32 first (double rounding);
+# - [c7] a number overflows if it lies beyond the largest number of `fmt` *after* rounding, as if the exponent had no upper bound. It
+#   becomes what the table says, with the sign of `x`. An infinity overflows in every format;
+# - [c8] every NaN, whatever its sign and payload, becomes a NaN, with any sign and payload;
+# - [c9] raises `TypeError` when `x` has another dtype, and `ValueError` when `reserved` is `"none"` and an element is NaN: such a
+#   format has no pattern for it.
 #
 # Write `float_fields(x, fmt)`:
 #
-# - [c19] returns a tuple of three `torch.int32` tensors of `x`'s shape: [c20] the sign (0 or 1), the exponent field (as stored, with the
-#   bias) and the mantissa field (without the hidden bit, the implicit leading 1) of `round_to(x, fmt)`. [c21] A NaN's fields are any
-#   pattern that the table calls NaN, with either sign;
-# - [c22] raises what `round_to` raises.
+# - [c10] returns the bits of `round_to(x, fmt)` as a tuple of three `torch.int32` tensors of `x`'s shape, and raises what `round_to`
+#   raises. They are the sign (0 or 1), the exponent field (as stored, with the bias) and the mantissa field (without the hidden
+#   bit, the implicit leading 1). A NaN may have any pattern that the table calls NaN, with either sign.
 #
+# No PyTorch dtype does this for all formats (the cast to e4m3 saturates since PyTorch 2.12, and gave NaN before), and the hidden
+# tests draw formats that have no name.
 # No PyTorch dtype does this for all formats, and the hidden tests draw formats that have no name.
 
 # %% nbgrader={"grade": false, "grade_id": "round_to", "locked": false, "schema_version": 3, "solution": true, "task": false}
