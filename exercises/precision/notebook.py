@@ -176,29 +176,27 @@ import autograder; autograder.grade("precision.round_to")
 #
 # Write `dynamic_scaler(init_scale=65536.0, growth_interval=2000)`:
 #
-# - [c1] returns an object with the five methods below. [c2] Its scale is `init_scale` at first;
-# - [c3] raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` 1 or more.
+# - [c1] returns an object with the methods below. `get_scale()` returns its scale, a Python `float`, at first `init_scale`;
+# - [c2] raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` is 1 or more.
 #
-# The object's methods, in the order in which a training step calls them, with parameters on the card or on the host:
+# The other methods, in the order in which a training step calls them. Parameters are on the card or on the host. A step may use
+# several optimizers; each is unscaled and stepped separately:
 #
-# - [c4] `scale(loss)`: `loss` is a tensor of no dimensions, float32, float16 or bfloat16; [c5] returns the loss times the scale, in
-#   float32 and attached to the autograd graph. [c6] It may be called more than once before a step;
-# - [c7] `unscale_(optimizer)`: divides the gradients of the optimizer's parameters, float32 tensors, by the scale, in place. [c8] The parameters are
-#   in one group or in several. [c9] A gradient may be None; [c10] at least one is not. [c11] It checks whether each element is finite;
-# - [c12] `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. [c13] If an inf or a NaN was found, it skips the step:
-#   [c14] parameters and optimizer state stay unchanged, bit for bit. [c15] Otherwise it clips the gradients to `max_norm`, if that is given, as
-#   `torch.nn.utils.clip_grad_norm_` does, and calls `optimizer.step()`. [c16] Returns whether it took the step, a `bool`;
-# - [c17] the check in `unscale_` decides, even if the caller changes the gradients between `unscale_` and `step`, for example by clipping them;
-# - [c18] `update()`: ends the step. [c19] If any optimizer's gradients were found not finite, stepped or not, the scale is halved, once, to no less
-#   than 1 (backoff). [c20] After `growth_interval` updates in a row without that, it is doubled, to no more than `2.0**24`. [c21] Either way
-#   the count restarts at 0. [c22] The size of the gradients does not matter;
-# - [c23] `get_scale()`: the scale, a Python `float`.
-#
-# A step may use several optimizers; each is unscaled and stepped separately. Beyond that:
-#
-# - [c24] raises `RuntimeError`, and changes nothing, when `unscale_` or `step` is called for an optimizer that has been stepped since the last
-#   update, when `unscale_` is called for one that has been unscaled, and when `update` is called although none has been unscaled;
-# - [c25] on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
+# - [c3] `scale(loss)`: returns the loss times the scale, in float32 and attached to the autograd graph. `loss` is a tensor of no
+#   dimensions in float32, float16 or bfloat16. It may be called more than once before a step;
+# - [c4] `unscale_(optimizer)`: divides the gradients of all the optimizer's parameter groups by the scale, in place, and checks each
+#   element for inf and NaN. Gradients are float32; some may be None, but not all;
+# - [c5] `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. Then it clips the optimizer's gradients to
+#   `max_norm`, if that is given, as `torch.nn.utils.clip_grad_norm_` does, calls `optimizer.step()`, and returns `True`;
+# - [c6] if `unscale_` found an inf or a NaN, `step` skips the step and returns `False`: parameters and optimizer state stay unchanged,
+#   bit for bit. What `unscale_` found decides, even if the caller changes the gradients before `step`;
+# - [c7] `update()`: ends the step. If `unscale_` found an inf or a NaN for any optimizer, stepped or not, the scale is halved, once, to
+#   no less than 1 (backoff);
+# - [c8] after `growth_interval` updates in a row without inf or NaN, the scale is doubled, to no more than `2.0**24`, whatever the size
+#   of the gradients. The count restarts at 0 after each halving and each doubling, also where a limit keeps the scale as it is;
+# - [c9] a call out of order raises `RuntimeError` and changes nothing: since the last update, `unscale_` of an optimizer that has been
+#   unscaled (by `step`, too), `step` of one that has been stepped, and `update` when none has been unscaled;
+# - [c10] on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
 
 # %% nbgrader={"grade": false, "grade_id": "dynamic_scaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def dynamic_scaler(init_scale=65536.0, growth_interval=2000):
