@@ -360,27 +360,24 @@ _a_reader, _dtypes_of = _show_amp_sample()
 # `amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None)`, one training step in mixed
 # precision:
 #
-# - [c1] `model`: a module on the device, its parameters float32, some of which may not require gradients. `model(x)` gives
-#   logits of shape `(n, classes)`; all parameters that require gradients take part in the loss;
-# - [c2] `optimizer`: over the parameters that require gradients, in one group or in several, not fused;
-# - [c3] `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. [c4] The model is called with `x`
-#   itself, in float32, once: it has to distinguish values that are equal in 16 bits;
-# - [c5] `dtype`: `torch.bfloat16` or `torch.float16`. [c6] **Matrix products run in `dtype`; [c7] softmax, normalisation
-#   and all of the loss, the `cross_entropy` of the logits, in float32.** [c8] Autocast takes care of all but one of these: the
-#   table above shows which operation of the loss it leaves in 16 bits;
-# - [c9] the backward pass runs outside of autocast, and no autocast region is open afterwards;
-# - [c10] with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients,
-#   takes the step or skips it, and adapts its scale, once each in a call. [c11] With bfloat16 no method of it is called, even if
-#   one is passed;
-# - [c12] `max_norm`: `None`, or the maximum norm, 0 or more, of the unscaled gradients, all together (the global norm); [c13] if
-#   their norm is greater, they are scaled down to it, as `clip_grad_norm_` does;
-# - [c14] parameters may hold gradients from an earlier step, including parameters that no longer require gradients. These are dropped:
-#   [c15] neither accumulated into nor filled with zeros, since the caller may still hold them. [c16] **Afterwards the parameters
-#   are float32, and each `.grad` is this step's gradient**, float32, unscaled and clipped, also where the scaler skipped the step;
-# - [c17] returns this step's loss, not scaled: [c18] a float32 tensor of no dimensions on the device, detached.
-#   [c19] **The host waits for nothing** except the wait inside `scaler.step`;
-# - [c20] raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16
-#   without a scaler.
+# - [c1] `model`: a float32 module on the device; `model(x)` gives logits of shape `(n, classes)`. Some parameters may not require
+#   gradients. Those that do all take part in the loss, and `optimizer` has them, in one group or in several (not fused);
+# - [c2] `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. The model is called once, with `x` itself: it
+#   distinguishes values that are equal in 16 bits;
+# - [c3] **matrix products run in `dtype`**, `torch.bfloat16` or `torch.float16`; **softmax, normalisation and all of the loss**, the
+#   `cross_entropy` of the logits, **in float32**. Autocast takes care of all but one of these: see which in the table above;
+# - [c4] the backward pass runs outside of autocast, and no autocast region is open afterwards;
+# - [c5] with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients, takes or skips the step, and
+#   updates its scale, once each. With bfloat16 none of its methods is called, even if one is passed;
+# - [c6] `max_norm`: `None`, or the maximum norm, 0 or more, of the unscaled gradients of all parameters together (the global norm). If
+#   theirs is greater, they are scaled down to it, as `clip_grad_norm_` does;
+# - [c7] gradients that the model's parameters hold from before, frozen ones too, are dropped: neither accumulated into nor filled with
+#   zeros, since the caller may still hold those tensors;
+# - [c8] **afterwards the parameters are float32, and each `.grad` is this step's gradient**, float32, unscaled and clipped, even where
+#   the scaler skipped the step;
+# - [c9] returns this step's loss, not scaled: a float32 tensor of no dimensions on the device, detached. **The host waits for nothing**
+#   except inside `scaler.step`;
+# - [c10] raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16 without a scaler.
 
 # %% nbgrader={"grade": false, "grade_id": "amp_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None):
