@@ -464,23 +464,22 @@ print("1 - 1000 * 0.001 =", _weight.item())
 # Write `training_drift(weight, updates)`, which applies all updates to a bfloat16 weight without losing any, and counts how
 # many of them a plain sum in bfloat16 would round away:
 #
-# - [c1] `weight`: a bfloat16 tensor on the device, of any shape and any strides. [c2] It may be a view of a larger
-#   tensor, whose other elements keep their values; [c3] it may require gradients, and no graph is built;
-# - [c4] `updates`: an iterator over 200 updates at most, or none. [c5] It yields tensors on the device, float32 or
-#   bfloat16, of the shape of `weight` and any strides, to be added to it one after another. [c6] All of them share one buffer, as an
-#   optimizer's do: [c7] an update is valid until you ask for the next one, and you must not write to it.
-#   [c8] A weight that is not 0 stays between half and twice its initial value; the updates of a weight of 0 all have the same sign;
-# - [c9] `weight` is changed in place: [c10] **whenever you ask for the next update, and at the end, each of its elements is less than one
-#   spacing of bfloat16 (one ulp) away from the exact sum so far**. [c11] Stochastic rounding of the weight after each update, up or
-#   down at random, is right on average only, and not good enough here;
-# - [c12] returns an int32 tensor of the shape of `weight` on the device: [c13] for each element, the number of updates, from the first on, that
-#   leave it at its initial value if each is added to the bfloat16 `weight` as `weight + update`, and the sum is rounded to
-#   bfloat16. [c14] The first update that moves it ends the count; [c15] if none does, the count is the number of updates;
-# - [c16] between one update and the next at most **13 bytes of new memory are held for each element**, including what a variable
-#   still refers to. [c17] That is room for a float32 copy for the sum (a master weight), but not for a float64 copy;
-# - [c18] **the host waits for nothing**;
-# - [c19] raises `ValueError` if `weight` is not bfloat16, and if an update has another shape than `weight`: [c20] before
-#   that update is used, and with all updates before it applied to the weight.
+# - [c1] `weight`: a bfloat16 tensor on the device, of any shape and strides. It may be a view of a larger tensor, whose other
+#   elements keep their values. It may require gradients, and no graph is built;
+# - [c2] `updates`: an iterator over 200 updates at most, or none, to be added to `weight` one after another. Each is a tensor on the
+#   device, float32 or bfloat16, of the shape of `weight` and any strides;
+# - [c3] all updates share one buffer, as an optimizer's do: an update is valid until you ask for the next one, and you must not write
+#   to it;
+# - [c4] `weight` is changed in place: **whenever you ask for the next update, and at the end, each element is less than one spacing of
+#   bfloat16 (one ulp) away from the exact sum so far**. Stochastic rounding, up or down at random, is right on average only;
+# - [c5] returns an int32 tensor of the shape of `weight` on the device: for each element, the number of updates before the first one
+#   that moves it, or of all updates if none does. An update moves an element if the element's **initial** value plus the update,
+#   rounded to bfloat16, is another number;
+# - [c6] whenever you ask for the next update you hold at most **13 bytes of new memory for each element**, including what a variable
+#   still refers to. That is room for a float32 copy (a master weight), which is precise enough here, but not for a float64 copy;
+# - [c7] **the host waits for nothing**;
+# - [c8] raises `ValueError` if `weight` is not bfloat16, before you ask for an update; and if an update has another shape than `weight`,
+#   before that one is used, with all updates before it applied.
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def training_drift(weight, updates):
