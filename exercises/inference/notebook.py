@@ -69,33 +69,28 @@ class Attention(torch.nn.Module):
 # %% [markdown]
 # Write `cached_attention(layer, batch, capacity)`, which gives such a layer a memory:
 #
-# - [c1] `layer`: as above, or another module with the same attributes. Its projections are `torch.nn.Linear` without bias, all
-#   of one floating-point dtype and on one device, the host or a card. Its angles may be others: [c2] call its `rotate`.
-#   [c3] It is left as it is;
-# - [c4] `batch`: how many sequences grow together; [c5] `capacity`: the most tokens that each can have;
-# - [c6] returns an object, say `attend`. [c7] `attend(x)` takes the next tokens of every sequence: [c8] `x` has the shape
-#   `(batch, new, width)`, in the layer's dtype, on its device, with any strides. [c9] `new` is 1 or more, another in each
-#   call: a prompt, a part of one, a single token;
-# - [c11] `attend(x)` returns a tensor of the shape of `x`: [c12] what the layer gives for these tokens at the end of all
-#   tokens so far, up to rounding in the layer's dtype. [c13] Each looks at itself and at all before it, at none after it;
-# - [c14] `attend.length`: how many tokens each sequence has by now, an `int`. [c15] `attend.reset()` forgets them all, and
-#   sequences begin again at position 0;
-# - [c16] what a call returned is not changed by later ones, and the caller may overwrite `x` after a call. [c17] Two objects
-#   know nothing of each other, those of one layer neither;
-# - [c18] keys and values are kept in buffers that are **allocated once**, by `cached_attention`: [c19] two times
-#   `batch * kv_heads * capacity * head_dim` elements of the layer's dtype, on its device. [c20] Beside them and
-#   the results, at most 16 bytes for each token of the capacity stay on the device between calls;
-# - [c21] nothing is kept for a backward pass, and what is returned requires no gradient, also where the layer's parameters
-#   require one;
-# - [c22] a call costs the **FLOPs** of its new tokens: [c23] their four projections, and their attention to the tokens so far;
-# - [c24] a call reads every weight once, however many tokens are new;
-# - [c25] a call with few new tokens reads each key and value so far once, for all the query heads that share it. [c26] For the
-#   tokens before them, it allocates, writes and copies a few numbers for each attention score, and no second copy of keys or
-#   values: [c27] no `torch.cat` of the cache, no heads repeated. A long prompt's queries may go through attention in blocks;
-# - [c28] a call moves nothing between the host and a card, and the host waits for nothing;
-# - [c29] raises `ValueError` when `batch` or `capacity` is less than 1. [c30] `attend` raises it when `x` has no token or not
-#   three dimensions, another batch or another width, and when there are more tokens than the capacity has room
-#   for. [c31] Nothing has changed then.
+# - [c1] `layer`: as above, or another module with the same attributes. Its projections are `torch.nn.Linear` without bias, all of one
+#   floating-point dtype and on one device, the host or a card; its `rotate` may use other angles. The layer is left as it is;
+# - [c2] returns an object, say `attend`, for `batch` sequences of at most `capacity` tokens each. `attend(x)` takes the next tokens of
+#   every sequence: `x` is `(batch, new, width)`, in the layer's dtype, on its device, with any strides. `new` is 1 or more
+#   and differs from call to call: a prompt, a part of one, a single token;
+# - [c3] `attend(x)` returns a tensor of the shape of `x`: what the layer gives for these tokens at the end of all tokens so far, up to
+#   rounding in the layer's dtype. So each token sees itself and all before it, none after it;
+# - [c4] `attend.length`: how many tokens each sequence has so far, an `int`. `attend.reset()` forgets them all: sequences begin again
+#   at position 0;
+# - [c5] a call leaves `x` and the results of earlier calls as they are, and the caller may overwrite `x` afterwards. Two objects share
+#   no state, even with the same layer;
+# - [c6] the buffers for keys and values are **allocated once**, by `cached_attention`: `2 * batch * kv_heads * capacity * head_dim`
+#   elements of the layer's dtype, on its device. Beside them and the results, at most 16 bytes for each token of the capacity
+#   stay on the device between calls;
+# - [c7] nothing is kept for a backward pass: results require no gradient, even where `x` or the layer's parameters do;
+# - [c8] a call costs the **FLOPs** of its new tokens: their four projections, and their attention to the tokens so far. It reads every
+#   weight once, however many tokens are new. Nothing moves between host and card, and the host waits for nothing;
+# - [c9] a call with 16 new tokens or fewer reads each key and value so far once, for all query heads that share it. It makes no
+#   second copy of them, by `torch.cat` or by repeating heads: beside the new tokens' own vectors, it allocates, writes and copies
+#   a few numbers for each attention score;
+# - [c10] raises `ValueError` when `batch` or `capacity` is less than 1. `attend` raises it, and nothing changes, when `x` has not three
+#   dimensions, another batch or width, no token, or more tokens than there is room left.
 
 # %% nbgrader={"grade": false, "grade_id": "cached_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def cached_attention(layer, batch, capacity):

@@ -49,28 +49,28 @@ runtime = gpulab.cuda.use("virtual:H100")
 #
 # Write `round_to(x, fmt)`:
 #
-# - [c1] `x`: a tensor on the host, float32 or float64, of any shape and strides, including zero-dimensional and empty tensors.
-#   [c2] Every bit pattern may occur: signed zeros, subnormal numbers, infinities, NaN;
-# - [c3] returns a tensor of `x`'s shape and dtype; [c4] its elements are numbers of `fmt`. [c5] So for a `float32` `x` a TF32
-#   number, `(8, 10, "ieee")`, is stored in 32 bits, as on the hardware, and its 13 lowest bits are 0;
-# - [c6] each is the nearest number of `fmt`, subnormal numbers included; [c7] a tie goes to the number whose last mantissa
-#   bit is 0 (round to nearest even). [c8] A zero keeps its sign, and so does a number that rounds to zero;
-# - [c9] each is rounded once: [c10] a float64 number is not converted to float32 first (no double rounding);
-# - [c11] overflow is decided after rounding, as if the exponent had no upper bound: [c12] a value that would round to a number
-#   beyond the largest becomes what the table says, with the sign of `x`. (PyTorch's cast to e4m3 does so since 2.12, and
-#   gave NaN before.) [c13] An infinity overflows in every format. [c14] Every NaN, whatever its sign and payload, becomes a NaN, with
-#   any sign and payload;
-# - [c15] `x` is left unchanged, and the result has its own memory;
-# - [c16] raises `TypeError` when `x` has another dtype, and [c17] `ValueError` when `reserved` is `"none"` and an element is NaN: [c18] there is
-#   no pattern for it.
+# - [c1] `x`: a float32 or float64 tensor on the host, of any shape and strides, zero-dimensional and empty ones included. It may
+#   hold any bit pattern: signed zeros, subnormal numbers, infinities, NaN;
+# - [c2] returns a new tensor of `x`'s shape and dtype. Each element is the nearest number of `fmt`, subnormal numbers included. `x` is
+#   left unchanged;
+# - [c3] so for a float32 `x` the result in TF32, `(8, 10, "ieee")`, is float32, too: 32 bits in memory, the 13 lowest of them 0;
+# - [c4] a tie goes to the number whose last mantissa bit is 0 (round to nearest even);
+# - [c5] a zero keeps its sign, and so does a number that rounds to zero;
+# - [c6] each element is rounded once: a float64 number is not rounded to float32 first (double rounding);
+# - [c7] a number overflows if it lies beyond the largest number of `fmt` *after* rounding, as if the exponent had no upper bound. It
+#   becomes what the table says, with the sign of `x`. An infinity overflows in every format;
+# - [c8] every NaN, whatever its sign and payload, becomes a NaN, with any sign and payload;
+# - [c9] raises `TypeError` when `x` has another dtype, and `ValueError` when `reserved` is `"none"` and an element is NaN: such a
+#   format has no pattern for it.
 #
 # Write `float_fields(x, fmt)`:
 #
-# - [c19] returns a tuple of three `torch.int32` tensors of `x`'s shape: [c20] the sign (0 or 1), the exponent field (as stored, with the
-#   bias) and the mantissa field (without the hidden bit, the implicit leading 1) of `round_to(x, fmt)`. [c21] A NaN's fields are any
-#   pattern that the table calls NaN, with either sign;
-# - [c22] raises what `round_to` raises.
+# - [c10] returns the bits of `round_to(x, fmt)` as a tuple of three `torch.int32` tensors of `x`'s shape, and raises what `round_to`
+#   raises. They are the sign (0 or 1), the exponent field (as stored, with the bias) and the mantissa field (without the hidden
+#   bit, the implicit leading 1). A NaN may have any pattern that the table calls NaN, with either sign.
 #
+# No PyTorch dtype does this for all formats (the cast to e4m3 saturates since PyTorch 2.12, and gave NaN before), and the hidden
+# tests draw formats that have no name.
 # No PyTorch dtype does this for all formats, and the hidden tests draw formats that have no name.
 
 # %% nbgrader={"grade": false, "grade_id": "round_to", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -176,29 +176,27 @@ import autograder; autograder.grade("precision.round_to")
 #
 # Write `dynamic_scaler(init_scale=65536.0, growth_interval=2000)`:
 #
-# - [c1] returns an object with the five methods below. [c2] Its scale is `init_scale` at first;
-# - [c3] raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` 1 or more.
+# - [c1] returns an object with the methods below. `get_scale()` returns its scale, a Python `float`, at first `init_scale`;
+# - [c2] raises `ValueError` unless `init_scale` is from 1 to `2.0**24` and `growth_interval` is 1 or more.
 #
-# The object's methods, in the order in which a training step calls them, with parameters on the card or on the host:
+# The other methods, in the order in which a training step calls them. Parameters are on the card or on the host. A step may use
+# several optimizers; each is unscaled and stepped separately:
 #
-# - [c4] `scale(loss)`: `loss` is a tensor of no dimensions, float32, float16 or bfloat16; [c5] returns the loss times the scale, in
-#   float32 and attached to the autograd graph. [c6] It may be called more than once before a step;
-# - [c7] `unscale_(optimizer)`: divides the gradients of the optimizer's parameters, float32 tensors, by the scale, in place. [c8] The parameters are
-#   in one group or in several. [c9] A gradient may be None; [c10] at least one is not. [c11] It checks whether each element is finite;
-# - [c12] `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. [c13] If an inf or a NaN was found, it skips the step:
-#   [c14] parameters and optimizer state stay unchanged, bit for bit. [c15] Otherwise it clips the gradients to `max_norm`, if that is given, as
-#   `torch.nn.utils.clip_grad_norm_` does, and calls `optimizer.step()`. [c16] Returns whether it took the step, a `bool`;
-# - [c17] the check in `unscale_` decides, even if the caller changes the gradients between `unscale_` and `step`, for example by clipping them;
-# - [c18] `update()`: ends the step. [c19] If any optimizer's gradients were found not finite, stepped or not, the scale is halved, once, to no less
-#   than 1 (backoff). [c20] After `growth_interval` updates in a row without that, it is doubled, to no more than `2.0**24`. [c21] Either way
-#   the count restarts at 0. [c22] The size of the gradients does not matter;
-# - [c23] `get_scale()`: the scale, a Python `float`.
-#
-# A step may use several optimizers; each is unscaled and stepped separately. Beyond that:
-#
-# - [c24] raises `RuntimeError`, and changes nothing, when `unscale_` or `step` is called for an optimizer that has been stepped since the last
-#   update, when `unscale_` is called for one that has been unscaled, and when `update` is called although none has been unscaled;
-# - [c25] on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
+# - [c3] `scale(loss)`: returns the loss times the scale, in float32 and attached to the autograd graph. `loss` is a tensor of no
+#   dimensions in float32, float16 or bfloat16. It may be called more than once before a step;
+# - [c4] `unscale_(optimizer)`: divides the gradients of all the optimizer's parameter groups by the scale, in place, and checks each
+#   element for inf and NaN. Gradients are float32; some may be None, but not all;
+# - [c5] `step(optimizer, max_norm=None)`: calls `unscale_` unless it has been called. Then it clips the optimizer's gradients to
+#   `max_norm`, if that is given, as `torch.nn.utils.clip_grad_norm_` does, calls `optimizer.step()`, and returns `True`;
+# - [c6] if `unscale_` found an inf or a NaN, `step` skips the step and returns `False`: parameters and optimizer state stay unchanged,
+#   bit for bit. What `unscale_` found decides, even if the caller changes the gradients before `step`;
+# - [c7] `update()`: ends the step. If `unscale_` found an inf or a NaN for any optimizer, stepped or not, the scale is halved, once, to
+#   no less than 1 (backoff);
+# - [c8] after `growth_interval` updates in a row without inf or NaN, the scale is doubled, to no more than `2.0**24`, whatever the size
+#   of the gradients. The count restarts at 0 after each halving and each doubling, also where a limit keeps the scale as it is;
+# - [c9] a call out of order raises `RuntimeError` and changes nothing: since the last update, `unscale_` of an optimizer that has been
+#   unscaled (by `step`, too), `step` of one that has been stepped, and `update` when none has been unscaled;
+# - [c10] on the card **the host waits at most once for each optimizer**, from `scale` to `update`, however many parameters there are.
 
 # %% nbgrader={"grade": false, "grade_id": "dynamic_scaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def dynamic_scaler(init_scale=65536.0, growth_interval=2000):
@@ -362,27 +360,24 @@ _a_reader, _dtypes_of = _show_amp_sample()
 # `amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None)`, one training step in mixed
 # precision:
 #
-# - [c1] `model`: a module on the device, its parameters float32, some of which may not require gradients. `model(x)` gives
-#   logits of shape `(n, classes)`; all parameters that require gradients take part in the loss;
-# - [c2] `optimizer`: over the parameters that require gradients, in one group or in several, not fused;
-# - [c3] `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. [c4] The model is called with `x`
-#   itself, in float32, once: it has to distinguish values that are equal in 16 bits;
-# - [c5] `dtype`: `torch.bfloat16` or `torch.float16`. [c6] **Matrix products run in `dtype`; [c7] softmax, normalisation
-#   and all of the loss, the `cross_entropy` of the logits, in float32.** [c8] Autocast takes care of all but one of these: the
-#   table above shows which operation of the loss it leaves in 16 bits;
-# - [c9] the backward pass runs outside of autocast, and no autocast region is open afterwards;
-# - [c10] with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients,
-#   takes the step or skips it, and adapts its scale, once each in a call. [c11] With bfloat16 no method of it is called, even if
-#   one is passed;
-# - [c12] `max_norm`: `None`, or the maximum norm, 0 or more, of the unscaled gradients, all together (the global norm); [c13] if
-#   their norm is greater, they are scaled down to it, as `clip_grad_norm_` does;
-# - [c14] parameters may hold gradients from an earlier step, including parameters that no longer require gradients. These are dropped:
-#   [c15] neither accumulated into nor filled with zeros, since the caller may still hold them. [c16] **Afterwards the parameters
-#   are float32, and each `.grad` is this step's gradient**, float32, unscaled and clipped, also where the scaler skipped the step;
-# - [c17] returns this step's loss, not scaled: [c18] a float32 tensor of no dimensions on the device, detached.
-#   [c19] **The host waits for nothing** except the wait inside `scaler.step`;
-# - [c20] raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16
-#   without a scaler.
+# - [c1] `model`: a float32 module on the device; `model(x)` gives logits of shape `(n, classes)`. Some parameters may not require
+#   gradients. Those that do all take part in the loss, and `optimizer` has them, in one group or in several (not fused);
+# - [c2] `batch`: a pair `(x, y)` on the device, `x` in float32, `y` the classes. The model is called once, with `x` itself: it
+#   distinguishes values that are equal in 16 bits;
+# - [c3] **matrix products run in `dtype`**, `torch.bfloat16` or `torch.float16`; **softmax, normalisation and all of the loss**, the
+#   `cross_entropy` of the logits, **in float32**. Autocast takes care of all but one of these: see which in the table above;
+# - [c4] the backward pass runs outside of autocast, and no autocast region is open afterwards;
+# - [c5] with float16, `scaler`, an enabled `torch.amp.GradScaler`, scales the loss, unscales the gradients, takes or skips the step, and
+#   updates its scale, once each. With bfloat16 none of its methods is called, even if one is passed;
+# - [c6] `max_norm`: `None`, or the maximum norm, 0 or more, of the unscaled gradients of all parameters together (the global norm). If
+#   theirs is greater, they are scaled down to it, as `clip_grad_norm_` does;
+# - [c7] gradients that the model's parameters hold from before, frozen ones too, are dropped: neither accumulated into nor filled with
+#   zeros, since the caller may still hold those tensors;
+# - [c8] **afterwards the parameters are float32, and each `.grad` is this step's gradient**, float32, unscaled and clipped, even where
+#   the scaler skipped the step;
+# - [c9] returns this step's loss, not scaled: a float32 tensor of no dimensions on the device, detached. **The host waits for nothing**
+#   except inside `scaler.step`;
+# - [c10] raises `ValueError`, before anything has run or changed, for any other `dtype`, and for float16 without a scaler.
 
 # %% nbgrader={"grade": false, "grade_id": "amp_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def amp_step(model, optimizer, batch, dtype, scaler=None, max_norm=None):
@@ -469,23 +464,22 @@ print("1 - 1000 * 0.001 =", _weight.item())
 # Write `training_drift(weight, updates)`, which applies all updates to a bfloat16 weight without losing any, and counts how
 # many of them a plain sum in bfloat16 would round away:
 #
-# - [c1] `weight`: a bfloat16 tensor on the device, of any shape and any strides. [c2] It may be a view of a larger
-#   tensor, whose other elements keep their values; [c3] it may require gradients, and no graph is built;
-# - [c4] `updates`: an iterator over 200 updates at most, or none. [c5] It yields tensors on the device, float32 or
-#   bfloat16, of the shape of `weight` and any strides, to be added to it one after another. [c6] All of them share one buffer, as an
-#   optimizer's do: [c7] an update is valid until you ask for the next one, and you must not write to it.
-#   [c8] A weight that is not 0 stays between half and twice its initial value; the updates of a weight of 0 all have the same sign;
-# - [c9] `weight` is changed in place: [c10] **whenever you ask for the next update, and at the end, each of its elements is less than one
-#   spacing of bfloat16 (one ulp) away from the exact sum so far**. [c11] Stochastic rounding of the weight after each update, up or
-#   down at random, is right on average only, and not good enough here;
-# - [c12] returns an int32 tensor of the shape of `weight` on the device: [c13] for each element, the number of updates, from the first on, that
-#   leave it at its initial value if each is added to the bfloat16 `weight` as `weight + update`, and the sum is rounded to
-#   bfloat16. [c14] The first update that moves it ends the count; [c15] if none does, the count is the number of updates;
-# - [c16] between one update and the next at most **13 bytes of new memory are held for each element**, including what a variable
-#   still refers to. [c17] That is room for a float32 copy for the sum (a master weight), but not for a float64 copy;
-# - [c18] **the host waits for nothing**;
-# - [c19] raises `ValueError` if `weight` is not bfloat16, and if an update has another shape than `weight`: [c20] before
-#   that update is used, and with all updates before it applied to the weight.
+# - [c1] `weight`: a bfloat16 tensor on the device, of any shape and strides. It may be a view of a larger tensor, whose other
+#   elements keep their values. It may require gradients, and no graph is built;
+# - [c2] `updates`: an iterator over 200 updates at most, or none, to be added to `weight` one after another. Each is a tensor on the
+#   device, float32 or bfloat16, of the shape of `weight` and any strides;
+# - [c3] all updates share one buffer, as an optimizer's do: an update is valid until you ask for the next one, and you must not write
+#   to it;
+# - [c4] `weight` is changed in place: **whenever you ask for the next update, and at the end, each element is less than one spacing of
+#   bfloat16 (one ulp) away from the exact sum so far**. Stochastic rounding, up or down at random, is right on average only;
+# - [c5] returns an int32 tensor of the shape of `weight` on the device: for each element, the number of updates before the first one
+#   that moves it, or of all updates if none does. An update moves an element if the element's **initial** value plus the update,
+#   rounded to bfloat16, is another number;
+# - [c6] whenever you ask for the next update you hold at most **13 bytes of new memory for each element**, including what a variable
+#   still refers to. That is room for a float32 copy (a master weight), which is precise enough here, but not for a float64 copy;
+# - [c7] **the host waits for nothing**;
+# - [c8] raises `ValueError` if `weight` is not bfloat16, before you ask for an update; and if an update has another shape than `weight`,
+#   before that one is used, with all updates before it applied.
 
 # %% nbgrader={"grade": false, "grade_id": "training_drift", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def training_drift(weight, updates):
