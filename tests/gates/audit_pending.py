@@ -25,7 +25,6 @@ NOT_YET_WITH_MANY_SEEDS = NOT_YET_MUTATED | {
     "precision.dynamic_scaler",
     "precision.round_to",
     "precision.training_drift",
-    "sharding.comm_volume",
     "sharding.mini_fsdp",
     "sharding.zero_adam",
     "streams.honest_time",
