@@ -93,14 +93,20 @@ class Player:
         return [*compress(runs, has_lost)], [*compress(runs, map(not_, has_lost))]
 
     def _alone(self, asked: list[Attempt], runs: list[_Run], mine: _Facts) -> Iterator[tuple[Attempt, _Facts]]:
-        """As :meth:`_played`, each in a process of its own: what one leaves behind is not there for the next."""
+        """As :meth:`_played`, each in a process of its own: what one leaves behind is not there for the next.
+
+        Where one agrees, no other is asked that says the same of the same criteria.
+        """
+        agreed = set[tuple]()
         for form in asked:
-            yield from self._played([form], runs, mine)
+            if (same := (form.says, form.loses)) not in agreed:
+                found = self._played([form], runs, mine)
+                agreed |= {same} if found else set()
+                yield from found
 
     def _played(self, asked: list[Attempt], runs: list[_Run], mine: _Facts) -> list[tuple[Attempt, _Facts]]:
         """Those that agree with ``mine`` in all of the cases, with their facts: one after the other in a fork, and in
-        the next where one of them has ended it. Where one does, no other is asked that says the same of the same criteria.
-        """
+        the next where one of them has ended it."""
         found, left = [], list(asked)
         while left:
             facts = _told(self._tell, left, runs, mine)
@@ -111,15 +117,13 @@ class Player:
         return found
 
     def _tell(self, its: Connection, asked: list[Attempt], runs: list[_Run], mine: _Facts) -> None:
-        agreed = set[tuple]()
         for form in asked:
             if _used() > CPU_SECONDS:
                 return its.send(_OVER)
             _allow(CPU_SECONDS)
-            facts, same = None, (form.says, form.loses)
+            facts = None
             with suppress(Exception, SystemExit):
-                facts = None if same in agreed else self.facts_of(form, runs, mine)
-            agreed |= set() if facts is None else {same}
+                facts = self.facts_of(form, runs, mine)
             its.send(facts)
 
     def facts_of(self, form: Attempt, runs: list[_Run], mine: _Facts) -> _Facts | None:

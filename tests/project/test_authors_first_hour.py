@@ -11,7 +11,7 @@ import yaml
 from autograder.authoring.todos import rooms
 from autograder.core import exercise
 from autograder.core.sampler import Sampler
-from autograder.judge import questions
+from autograder.judge import expect, questions
 from gpulab.book.claims import records
 from gpulab.book.contents import Contents
 from tests.project.project_copy import CONTRIBUTING, ROOT, Copy
@@ -233,7 +233,7 @@ def signatures() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "takes"), signatures(), ids=lambda text: text)
 def test_a_signature_that_contributing_shows_is_the_real_one(name, takes):
-    found = next(getattr(room, name) for room in (exercise, questions, Sampler) if hasattr(room, name))
+    found = next(getattr(room, name) for room in (exercise, expect, questions, Sampler) if hasattr(room, name))
     real = [parameter for parameter in inspect.signature(found).parameters if parameter != "self"]
     assert [word.lstrip("*") for word in takes.split(", ")] == real
 

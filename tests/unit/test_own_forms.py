@@ -79,22 +79,25 @@ def test_cases_that_a_form_is_to_lose_are_played_first(monkeypatch):
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """What a fork tells of forms that all agree."""
-    monkeypatch.setattr(own_forms, "_allow", lambda seconds: None)
-    monkeypatch.setattr(own_forms, "_used", lambda: 0.0)
-    monkeypatch.setattr(Player, "facts_of", lambda player, one, runs, mine: {one.name: []})
+def alone(monkeypatch):
+    """Names of the forms that agree in the whole draw, of those that agreed in the lost cases; ``differ`` do not."""
 
-    def tell(*forms):
-        sent = []
-        line = type("Line", (), {"send": staticmethod(sent.append)})
-        Player(exercise(), {}, [])._tell(line, list(forms), [], {})
-        return sent
+    def names(*screened: Attempt, differ: str = "") -> list[str]:
+        monkeypatch.setattr(
+            Player, "_played", lambda player, some, runs, mine: [(one, {}) for one in some if one.name != differ]
+        )
+        return [one.name for one, _ in Player(exercise(), {}, [])._alone([*screened], [], {})]
 
-    return tell
+    return names
 
 
-def test_once_a_form_agrees_no_other_is_played_that_says_the_same_of_the_same_criteria(told):
-    forms = form("one", "top", says="key"), form("twin", "top", says="key")
+SAME = form("one", "top", says="key"), form("twin", "top", says="key")
+
+
+def test_once_a_form_agrees_no_other_is_played_that_says_the_same_of_the_same_criteria(alone):
     others = form("of_another", "top", says="other"), form("elsewhere", "bottom", says="key")
-    assert told(*forms, *others) == [{"one": []}, None, {"of_another": []}, {"elsewhere": []}]
+    assert alone(*SAME, *others) == ["one", "of_another", "elsewhere"]
+
+
+def test_a_form_that_differs_in_a_case_that_earned_keeps_none_out_that_says_the_same(alone):
+    assert alone(*SAME, differ="one") == ["twin"]
