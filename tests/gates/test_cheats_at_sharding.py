@@ -179,6 +179,7 @@ def test_a_card_that_says_that_it_holds_nothing_is_not_believed():
     assert lost("mini_fsdp", a_card_that_holds_nothing(never_freed)) == EVERYTHING - {"errors"}
 
 
+@pytest.mark.audit
 def test_gradients_are_looked_at_wherever_there_are_ranks():
     """The hidden test that takes gradients away has three."""
     scratch = "parameter.copy_(new.view(parameter.shape))"
