@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-MOST_NAMED = 3
+from autograder.judge.words import MOST_NAMED, joined
+
 Traits = dict[str, str]
 """Of one call, in a learner's words: what may decide whether it is answered rightly, and how it is in this call."""
 _Calls = Sequence[tuple[Traits, bool]]
@@ -41,12 +42,8 @@ def _values(some: list[Traits], name: str) -> set[str]:
 def _wherever(some: list[Traits], names: list[str]) -> str:
     """What all of them share, in traits that have few values."""
     few = [name for name in names if len(_values(some, name)) <= MOST_NAMED]
-    return _joined([f"{name} is {_joined(_in_order(some, name), 'or')}" for name in few[:MOST_NAMED]], "and")
+    return joined([f"{name} is {joined(_in_order(some, name), ' or ')}" for name in few[:MOST_NAMED]], " and ")
 
 
 def _in_order(some: list[Traits], name: str) -> list[str]:
     return list(dict.fromkeys(traits[name] for traits in some))
-
-
-def _joined(words: list[str], word: str) -> str:
-    return f" {word} ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

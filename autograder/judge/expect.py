@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from autograder.core.verdict import UNWRITTEN
+from autograder.judge.words import MOST_NAMED, joined
 from autograder.protocol.plain import Other
 from autograder.protocol.wire import Opaque
 from gpulab import Observation
 
-MOST_NAMED = 3
 CAME_BACK_LATE = "The host came back when the device was done: to ask it again and again is to wait."
 """Of a function that is to wait for nothing, called while the card is at work (``autograder.runner.card.at_work``)."""
 
@@ -135,7 +135,7 @@ def entries_problem(value: Any, expected: Collection[str]) -> str | None:
 def _entries(keys: list) -> str:
     named = [f"`{key:.40}`" if isinstance(key, str) else f"`{short(key)}`" for key in keys[:MOST_NAMED]]
     named += [f"{len(keys) - MOST_NAMED} more"] if len(keys) > MOST_NAMED else []
-    return f"{'entry' if len(keys) == 1 else 'entries'} {' and '.join([', '.join(named[:-1]), named[-1]] if named[1:] else named)}"
+    return f"{'entry' if len(keys) == 1 else 'entries'} {joined(named, ' and ')}"
 
 
 def is_finite_number(value: Any) -> bool:

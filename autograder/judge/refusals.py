@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable
 
-MOST_NAMED = 3
+from autograder.judge.words import MOST_NAMED, joined
+
 _VARIES = re.compile(r"`[^`]*`|-?\d[\d.,_]*(?:e[+-]?\d+)?")
 
 
@@ -28,4 +29,4 @@ def _where(reasons: list[str], word: str) -> str:
     named = [f"where {reason}" for reason in reasons[:MOST_NAMED]]
     if more := len(reasons) - len(named):
         named.append(f"in {more} more {'case' if more == 1 else 'cases'}")
-    return f", {word} ".join([", ".join(named[:-1]), named[-1]]) if len(named) > 1 else named[0]
+    return joined(named, f", {word} ")
