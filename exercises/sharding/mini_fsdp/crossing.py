@@ -21,7 +21,8 @@ def gathers_problem(played: Training) -> str | None:
 
 
 def _crossed_problem(played: Training, rank: int, one: Span) -> str | None:
-    others = [launch for launch in one.launches if launch not in reductions(played.parts[rank], one)]
+    reduced = reductions(played.parts[rank], one)
+    others = [launch for launch in one.launches if launch not in reduced]
     lengths = [part.nbytes for part in played.parts[rank][0]]
     if len(one.marks) + 1 < len(one.told):
         return "A unit runs more than once in a step: what it computed is not to be computed again."
@@ -65,7 +66,8 @@ def reductions(parts: list[list[Tensor]], one: Span) -> list[Launch]:
 
 def _is_a_part(parts: list[list[Tensor]], launch: Launch) -> bool:
     given = handed_in(launch.given, launch.dtype).float()
-    return any(torch.equal(given[given != 0], part[part != 0]) for part in sum(parts, []))
+    given = given[given != 0]
+    return any(len(given) <= part.numel() and torch.equal(given, part[part != 0]) for part in sum(parts, []))
 
 
 def scattered_problem(played: Training) -> str | None:

@@ -13,8 +13,7 @@ from autograder.judge.ranks import Span
 from exercises.sharding.mini_fsdp.shared import built
 
 Tensor = torch.Tensor
-_NEAR = 2e-5
-"""How much of a number's size two computations of it may differ by."""
+_NEAR = 2e-5  # how much of a number's size two computations of it may differ by
 
 
 class Pass(NamedTuple):
@@ -27,8 +26,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """By rank, what it said: its ``parts`` at the beginning and after each pass, its ``grads``, what came out (``outs``); what it
-    did: ``spans``, the first of which is the call."""
+    """By rank what it said of each pass (``parts``: first of the beginning), and what it did: ``spans``, first of the call."""
 
     case: Case
     parts: list[list[list[Tensor]]]
